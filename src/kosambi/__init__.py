@@ -1,0 +1,22 @@
+"""kosambi draws whole functions from Bayes posteriors: projected Langevin sampling in JAX.
+
+The data flow, one module an arrow:
+
+    kernels, measures ─► priors ─► inducing ─► basis
+
+A kernel says how a function changes with its inputs. A prior turns it into a law over functions, and draws from it are
+callables. Inducing points say where to look; a basis sums a function up by M coordinates.
+"""
+
+from kosambi import errors as errors
+from kosambi import inducing as inducing
+from kosambi import kernels as kernels
+from kosambi import measures as measures
+from kosambi._version import __version__ as __version__
+from kosambi.basis import InducingBasis as InducingBasis
+from kosambi.basis import NystromBasis as NystromBasis
+from kosambi.basis import PointBasis as PointBasis
+from kosambi.basis import RitzBasis as RitzBasis
+from kosambi.draws import FunctionDraws as FunctionDraws
+from kosambi.priors import GaussianProcess as GaussianProcess
+from kosambi.priors import GaussianRandomElement as GaussianRandomElement

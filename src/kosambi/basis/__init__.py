@@ -1,0 +1,16 @@
+"""Bases: how a function is summed up by M numbers, and what those numbers say about the rest of it.
+
+| basis           | coordinates u          | prior                   | φᵀu                                |
+|-----------------|------------------------|-------------------------|------------------------------------|
+| `NystromBasis`  | ⟨F, e⟩, e estimated    | `GaussianRandomElement` | projection (paper)                 |
+| `RitzBasis`     | ⟨F, e⟩, e best in span | `GaussianRandomElement` | conditional mean                   |
+| `InducingBasis` | ⟨F, k(z, ·)⟩           | `GaussianRandomElement` | projection (paper)                 |
+| `PointBasis`    | F(z)                   | both                    | conditional mean                   |
+"""
+
+from kosambi.basis._base import AbstractBasis as AbstractBasis
+from kosambi.basis._base import BasisReport as BasisReport
+from kosambi.basis.inducing_functions import InducingBasis as InducingBasis
+from kosambi.basis.nystrom import NystromBasis as NystromBasis
+from kosambi.basis.points import PointBasis as PointBasis
+from kosambi.basis.ritz import RitzBasis as RitzBasis

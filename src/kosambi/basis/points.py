@@ -1,0 +1,164 @@
+r"""Inducing points: the coordinates are the values of the function, u = F(Z) − m(Z). For any prior.
+
+    Cov(u) = r(Z, Z),   φ(x) = r(Z, Z)⁻¹ r(Z, x) = the weights of E[F(x) − m(x) | u]
+
+It spans what `RitzBasis` does for a `GaussianRandomElement`, in other coordinates. With a measure made of points the
+factor of r(Z, Z) = κ(Z)κ(Z)ᵀ comes from a QR decomposition of κ(Z)ᵀ, which does not square its condition number.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+import numpy as np
+import scipy.linalg
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike
+from kosambi.basis._base import AbstractBasis, BasisReport, as_inducing_points, as_tolerance
+from kosambi.basis._residual import AbstractResidual, PointResidual, ProjectionResidual
+from kosambi.blocks import by_rows
+from kosambi.errors import NumericalError
+from kosambi.linalg import cholesky, count_above, independent_rows, pivoted_qr, positive_qr
+from kosambi.precision import at_rest, compiled, public
+from kosambi.priors import AbstractPrior, GaussianRandomElement
+
+# Points whose variance given the others is below this part of the largest are dropped.
+DEFAULT_TOLERANCE = 1e-8
+# An exact root of r resolves standard deviations as finely as r itself resolves variances.
+ROOT_TOLERANCE = 1e-16
+# φᵀr(Z, Z)φ loses |φ|² times machine precision, so with an exact root points are also dropped until |φ|² is below this
+# on the support of the measure; badly placed points would otherwise extrapolate with huge weights of both signs.
+LARGEST_SQUARED_WEIGHT = 1e5
+# How many support points that is checked on.
+_CHECKED_ROWS = 500
+
+
+class PointBasis(AbstractBasis):
+    """The values of the function at the inducing points as coordinates; for either prior.
+
+    Arguments:
+        prior: a `GaussianProcess` or a `GaussianRandomElement`.
+        inducing_points: (M, D). Points that the others determine are dropped; see `report`.
+        tolerance: the conditional variance, as a part of the largest variance, at or below which a point is dropped;
+            when None 1e-8, and 1e-16 where r has an exact root (a measure made of points) while φ stays moderate.
+
+    >>> import kosambi as ko
+    >>> prior = ko.GaussianProcess(ko.kernels.Matern52())
+    >>> basis = ko.PointBasis(prior, [[0.0], [1.0], [1.0]])
+    >>> basis.conditional_mean([[0.0]]).round(12) + 0.0, basis.report.dropped
+    (array([[1., 0.]]), 1)
+    """
+
+    is_conditional = True
+
+    prior: AbstractPrior
+    inducing_points: Float[Array, "M D"]
+    factor: Float[Array, "M M"]
+    projection: Float[Array, "S M"] | None
+    remainder: AbstractResidual
+    num_given: Array
+    tolerance: Array
+
+    @public
+    def __init__(self, prior: AbstractPrior, inducing_points: ArrayLike, *, tolerance: float | None = None) -> None:
+        self.prior, points = as_inducing_points("PointBasis", prior, inducing_points)
+        has_root = isinstance(self.prior, GaussianRandomElement) and self.prior.has_points
+        if tolerance is None:
+            tolerance = ROOT_TOLERANCE if has_root else DEFAULT_TOLERANCE
+        self.tolerance, self.num_given = as_tolerance(tolerance), np.asarray(points.shape[0])
+        if has_root:
+            root = _root_columns(self.prior, points)
+            kept = _stable_columns(self.prior, root, float(self.tolerance))
+            _check_some(kept)
+            projection, triangle = positive_qr(at_rest(root)[:, kept])
+            self.projection, self.factor = at_rest(projection), at_rest(triangle.T)
+            self.remainder = PointResidual(self.projection)
+        else:
+            gram = self.prior.covariance(points)
+            kept = independent_rows(gram, float(self.tolerance))
+            _check_some(kept)
+            advice = "Raise `tolerance`, so that more nearly dependent inducing points are dropped."
+            self.factor = cholesky(gram[np.ix_(kept, kept)], advice)
+            self.projection, self.remainder = None, ProjectionResidual()
+        self.inducing_points = np.ascontiguousarray(points[kept])
+
+    @property
+    def size(self) -> int:
+        """M, the number of points kept."""
+        return int(self.inducing_points.shape[0])
+
+    @property
+    def covariance(self) -> Float[Array, "M M"]:
+        """r(Z, Z)."""
+        return self.factor @ self.factor.T
+
+    @property
+    def report(self) -> BasisReport:
+        """How many points were kept."""
+        given = int(self.num_given)
+        singular = np.linalg.svd(np.asarray(self.factor), compute_uv=False)
+        condition = float((singular[0] / singular[-1]) ** 2)
+        return BasisReport(given, self.size, given - self.size, float(self.tolerance), 0.0, condition)
+
+    def functions(self, x: Float[Array, "N D"]) -> Float[Array, "N M"]:
+        """r(x, Z): the functions that represent the coordinates as inner products."""
+        return self.prior.pairwise(x, self.inducing_points)
+
+    def whitened_weights(self, x: Float[Array, "N D"]) -> Float[Array, "N M"]:
+        """ψ(x) = r(x, Z) L⁻ᵀ."""
+        if self.projection is None:
+            return jsl.solve_triangular(self.factor, self.functions(x).T, lower=True).T
+        assert isinstance(self.prior, GaussianRandomElement)
+        return _project(self.prior, self.projection, x)
+
+    def mean_weights(self, x: Float[Array, "N D"]) -> Float[Array, "N M"]:
+        """φ(x) = ψ(x) L⁻¹."""
+        return jsl.solve_triangular(self.factor, self.whitened_weights(x).T, lower=True, trans=1).T
+
+    def colour(self, w: Float[Array, "... M"]) -> Float[Array, "... M"]:
+        """U = L w."""
+        return w @ self.factor.T
+
+    def whiten(self, u: Float[Array, "... M"]) -> Float[Array, "... M"]:
+        """W = L⁻¹ u."""
+        flat = jnp.reshape(u, (-1, u.shape[-1]))
+        return jsl.solve_triangular(self.factor, flat.T, lower=True).T.reshape(u.shape)
+
+    def from_values(self, values: Float[Array, "J Z"]) -> Float[Array, "J M"]:
+        """U = F(Z)."""
+        return values
+
+
+@compiled
+def _root_columns(prior: GaussianRandomElement, points: Array) -> Float[Array, "S Z"]:
+    return prior.root(points).T
+
+
+def _stable_columns(prior: GaussianRandomElement, root: Float[Array, "S Z"], tolerance: float) -> np.ndarray:
+    """The inducing points to keep, in increasing order: those least explained by the others come first."""
+    basis, triangle, pivots = pivoted_qr(root)
+    count = count_above(np.abs(np.diagonal(triangle)) ** 2, tolerance)
+    support = prior.measure.points  # type: ignore[attr-defined]
+    psi = np.asarray(_project(prior, basis, support[:: max(1, len(support) // _CHECKED_ROWS)]))
+
+    def is_moderate(size: int) -> bool:
+        phi = scipy.linalg.solve_triangular(triangle[:size, :size], psi[:, :size].T)
+        return bool(np.max(np.sum(phi**2, axis=0)) <= LARGEST_SQUARED_WEIGHT)
+
+    while count > 1 and not is_moderate(count):
+        count -= 1
+    return np.sort(pivots[:count])
+
+
+@compiled
+def _project(prior: GaussianRandomElement, basis: Array, x: Array) -> Float[Array, "N K"]:
+    return by_rows(lambda rows: prior.root(rows) @ basis, x, 2 * basis.shape[0])
+
+
+def _check_some(kept: np.ndarray) -> None:
+    if kept.size == 0:
+        raise NumericalError(
+            "The prior has no variance at the inducing points. "
+            "Choose inducing points where it has some, for example rows of the data."
+        )

@@ -1,0 +1,40 @@
+"""Row blocks: matrices that are wide are made a few rows at a time, so that memory stays bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from kosambi._types import Array
+
+# Elements of the widest intermediate matrix: 2**24 float64 numbers are 128 MiB.
+MAX_ELEMENTS = 2**24
+
+
+def by_rows(
+    function: Callable[[Array], Array],
+    x: Float[Array, "N D"],
+    elements_per_row: int,
+    max_elements: int = MAX_ELEMENTS,
+) -> Array:
+    """`function(x)` for a function that treats rows independently, over blocks of rows when N is large.
+
+    Arguments:
+        function: maps (B, D) to (B, ...), row by row.
+        x: the rows.
+        elements_per_row: how many numbers `function` holds at once for each row.
+        max_elements: the most numbers to hold at once.
+    """
+    num_rows = x.shape[0]
+    size = max(1, max_elements // max(1, elements_per_row))
+    if num_rows <= size:
+        return function(x)
+    full = num_rows // size
+    head = jax.lax.map(function, x[: full * size].reshape(full, size, x.shape[1]))
+    head = head.reshape(full * size, *head.shape[2:])
+    if full * size == num_rows:
+        return head
+    return jnp.concatenate([head, function(x[full * size :])])

@@ -1,0 +1,252 @@
+r"""Stationary kernels: functions of the scaled distance between two inputs.
+
+With s = Σ_d ((x_d − z_d)/ℓ_d)² (one lengthscale ℓ for all columns, or one a column: ARD) and t = √s:
+
+| kernel              | k / variance                              | spectral law of the frequencies ω      |
+|---------------------|-------------------------------------------|----------------------------------------|
+| SquaredExponential  | exp(−s/2)                                 | N(0, ℓ⁻²)                              |
+| Matern12            | exp(−t)                                   | Student t, 1 degree of freedom, over ℓ |
+| Matern32            | (1 + √3 t) exp(−√3 t)                     | Student t, 3, over ℓ                   |
+| Matern52            | (1 + √5 t + 5s/3) exp(−√5 t)              | Student t, 5, over ℓ                   |
+| RationalQuadratic   | (1 + s/(2α))^(−α)                         | N(0, τ ℓ⁻²), τ ~ Gamma(α, mean 1)      |
+| Periodic            | exp(−2 Σ_d sin²(π(x_d−z_d)/p_d)/ℓ_d²)     | 2π/p times a Skellam integer           |
+"""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike, Key
+from kosambi.errors import as_positive
+from kosambi.kernels._base import AbstractKernel
+from kosambi.kernels._columns import as_active_dims, check_selected, min_columns, select
+from kosambi.kernels._distance import squared_distance
+from kosambi.kernels._matern import matern12, matern32, matern52
+
+
+class AbstractStationary(AbstractKernel):
+    """A kernel of x − z alone, with a spectral law that random Fourier features are drawn from.
+
+    Arguments:
+        lengthscale: over which distance the function changes, in the units of x; a number, or one a column.
+        variance: k(x, x), the prior variance where the kernel is used as a covariance, in squared units of f.
+        active_dims: numbers of the columns that the kernel looks at; all when None.
+    """
+
+    lengthscale: Array
+    variance: Array
+    active_dims: tuple[int, ...] | None = eqx.field(static=True)
+
+    def __init__(self, lengthscale: ArrayLike = 1.0, variance: ArrayLike = 1.0, *, active_dims: object = None) -> None:
+        name = type(self).__name__
+        self.lengthscale = as_positive(f"{name}(lengthscale=...)", lengthscale, max_ndim=1)
+        self.variance = as_positive(f"{name}(variance=...)", variance)
+        self.active_dims = as_active_dims(name, active_dims)
+
+    def check_columns(self, num_columns: int) -> None:
+        """Refuse inputs whose columns do not match the lengthscales or `active_dims`."""
+        check_selected(type(self).__name__, self.active_dims, {"lengthscale": self.lengthscale}, num_columns)
+
+    @property
+    def min_columns(self) -> int:
+        """The smallest number of input columns that fits the parameters."""
+        return min_columns(self.active_dims, self.lengthscale)
+
+    def pointwise(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """The variance, N times."""
+        return jnp.broadcast_to(self.variance, (x.shape[0],))
+
+    @abc.abstractmethod
+    def sample_frequencies(self, key: Key, num_frequencies: int, num_columns: int) -> Float[Array, "R A"]:
+        """Frequencies ω from the spectral law, so that k(x, z) = variance · E cos ω·(x − z).
+
+        `num_columns` counts the columns that the kernel looks at; frequencies are in radians a unit of x.
+        """
+
+
+class AbstractRadial(AbstractStationary):
+    """A stationary kernel of the scaled distance."""
+
+    @abc.abstractmethod
+    def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
+        """K / variance as a function of the squared scaled distance s."""
+
+    @abc.abstractmethod
+    def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
+        """Random factors that turn standard normal frequencies into the kernel's, for lengthscale one."""
+
+    def pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
+        """Variance · correlation(s)."""
+        x, z = select(x, self.active_dims) / self.lengthscale, select(z, self.active_dims) / self.lengthscale
+        return self.variance * self.correlation(squared_distance(x, z))
+
+    def sample_frequencies(self, key: Key, num_frequencies: int, num_columns: int) -> Float[Array, "R A"]:
+        """Normal directions over the lengthscales, times `spectral_scales`."""
+        key_normal, key_scale = jax.random.split(key)
+        normal = jax.random.normal(key_normal, (num_frequencies, num_columns))
+        return self.spectral_scales(key_scale, num_frequencies)[:, None] * normal / self.lengthscale
+
+
+class SquaredExponential(AbstractRadial):
+    """variance · exp(−s/2): very smooth functions.
+
+    >>> import kosambi as ko
+    >>> ko.kernels.SquaredExponential(lengthscale=0.5, variance=2.0)([[0.0]], [[0.0], [0.5]]).round(4)
+    array([[2.    , 1.2131]])
+    """
+
+    def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
+        """exp(−s/2)."""
+        return jnp.exp(-0.5 * s)
+
+    def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
+        """Ones: the spectral law is normal."""
+        del key
+        return jnp.ones(num_frequencies)
+
+
+class AbstractMatern(AbstractRadial):
+    """A Matérn kernel; its spectral law is Student t with twice the smoothness as degrees of freedom."""
+
+    degrees_of_freedom: eqx.AbstractClassVar[int]
+
+    def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
+        """√(ν / χ²_ν), which makes normal vectors Student t."""
+        half = 0.5 * self.degrees_of_freedom
+        return jnp.sqrt(half / jax.random.gamma(key, half, (num_frequencies,)))
+
+
+class Matern12(AbstractMatern):
+    """variance · exp(−t): continuous functions without a derivative.
+
+    >>> import kosambi as ko
+    >>> ko.kernels.Matern12()([[0.0]], [[1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    degrees_of_freedom = 1
+
+    def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
+        """exp(−t)."""
+        return matern12(s)
+
+
+class Matern32(AbstractMatern):
+    """variance · (1 + √3 t) exp(−√3 t): functions with one derivative.
+
+    >>> import kosambi as ko
+    >>> ko.kernels.Matern32()([[0.0]], [[1.0]]).round(4)
+    array([[0.4834]])
+    """
+
+    degrees_of_freedom = 3
+
+    def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
+        """(1 + √3 t) exp(−√3 t)."""
+        return matern32(3.0 * s)
+
+
+class Matern52(AbstractMatern):
+    """variance · (1 + √5 t + 5s/3) exp(−√5 t): functions with two derivatives.
+
+    >>> import kosambi as ko
+    >>> kernel = ko.kernels.Matern52(lengthscale=[0.3, 1.0], variance=2.0)
+    >>> kernel([[0.0, 0.0]], [[0.3, 0.0], [0.0, 1.0]]).round(4)
+    array([[1.048, 1.048]])
+    """
+
+    degrees_of_freedom = 5
+
+    def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
+        """(1 + √5 t + 5s/3) exp(−√5 t)."""
+        return matern52(5.0 * s)
+
+
+class RationalQuadratic(AbstractRadial):
+    """variance · (1 + s/(2α))^(−α): a mixture of squared exponentials over lengthscales.
+
+    Arguments:
+        alpha: how narrow the mixture is; the squared exponential is the limit of a large `alpha`.
+
+    >>> import kosambi as ko
+    >>> ko.kernels.RationalQuadratic(alpha=2.0)([[0.0]], [[1.0]]).round(4)
+    array([[0.64]])
+    """
+
+    alpha: Array
+
+    def __init__(
+        self,
+        lengthscale: ArrayLike = 1.0,
+        variance: ArrayLike = 1.0,
+        alpha: ArrayLike = 1.0,
+        *,
+        active_dims: object = None,
+    ) -> None:
+        super().__init__(lengthscale, variance, active_dims=active_dims)
+        self.alpha = as_positive("RationalQuadratic(alpha=...)", alpha)
+
+    def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
+        """(1 + s/(2α))^(−α), through log1p so that a large α loses no digits."""
+        return jnp.exp(-self.alpha * jnp.log1p(0.5 * s / self.alpha))
+
+    def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
+        """√τ with τ ~ Gamma(α) of mean one."""
+        return jnp.sqrt(jax.random.gamma(key, self.alpha, (num_frequencies,)) / self.alpha)
+
+
+class Periodic(AbstractStationary):
+    """variance · exp(−2 Σ_d sin²(π(x_d − z_d)/p_d)/ℓ_d²): functions that repeat with period p.
+
+    Arguments:
+        lengthscale: smoothness within a period, without a unit.
+        period: p, in the units of x; a number, or one a column.
+
+    >>> import kosambi as ko
+    >>> ko.kernels.Periodic(period=2.0)([[0.0]], [[1.0], [2.0]]).round(4)
+    array([[0.1353, 1.    ]])
+    """
+
+    period: Array
+
+    def __init__(
+        self,
+        lengthscale: ArrayLike = 1.0,
+        variance: ArrayLike = 1.0,
+        period: ArrayLike = 1.0,
+        *,
+        active_dims: object = None,
+    ) -> None:
+        super().__init__(lengthscale, variance, active_dims=active_dims)
+        self.period = as_positive("Periodic(period=...)", period, max_ndim=1)
+
+    def check_columns(self, num_columns: int) -> None:
+        """Refuse inputs whose columns do not match the lengthscales, periods or `active_dims`."""
+        per_column = {"lengthscale": self.lengthscale, "period": self.period}
+        check_selected("Periodic", self.active_dims, per_column, num_columns)
+
+    @property
+    def min_columns(self) -> int:
+        """The smallest number of input columns that fits the parameters."""
+        return min_columns(self.active_dims, self.lengthscale, self.period)
+
+    def pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
+        """A squared exponential on the unit circle: 4 sin²(a/2) is the squared distance of two points there."""
+        return self.variance * jnp.exp(-0.5 * squared_distance(self._on_circles(x), self._on_circles(z)))
+
+    def _on_circles(self, x: Float[Array, "N D"]) -> Float[Array, "N B"]:
+        angle = 2.0 * jnp.pi * select(x, self.active_dims) / self.period
+        return jnp.concatenate([jnp.cos(angle) / self.lengthscale, jnp.sin(angle) / self.lengthscale], axis=1)
+
+    def sample_frequencies(self, key: Key, num_frequencies: int, num_columns: int) -> Float[Array, "R A"]:
+        """Harmonics n of 2π/p with probability exp(−a) I_n(a), a = ℓ⁻²: the difference of two Poisson counts."""
+        key_plus, key_minus = jax.random.split(key)
+        shape = (num_frequencies, num_columns)
+        rate = jnp.broadcast_to(0.5 / jnp.square(self.lengthscale), shape)
+        harmonic = jax.random.poisson(key_plus, rate, shape) - jax.random.poisson(key_minus, rate, shape)
+        return 2.0 * jnp.pi * harmonic / self.period

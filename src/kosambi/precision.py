@@ -1,0 +1,104 @@
+"""The precision policy: float64 at rest and at work, without touching JAX's global switch.
+
+JAX computes in float32 unless its x64 switch is on, and with the switch off it demotes float64 arrays without a word,
+also on their way through pickle. Functions here let every public call keep float64 whatever the switch says:
+
+* arrays inside public objects are contiguous NumPy float64 (`at_rest`), which pickle keeps bit for bit;
+* `public` runs a call with concrete arguments under `jax.enable_x64(True)` and hands back NumPy arrays;
+* under a trace (`jit`, `grad`, `vmap`) the same call is plain JAX in the caller's precision, without value checks.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from kosambi.errors import PrecisionWarning, is_traced
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Tree = TypeVar("Tree")
+
+
+class Module(eqx.Module):
+    """A pytree with NumPy leaves that compares and hashes by identity.
+
+    Equinox hashes a module by its leaves, and NumPy arrays have no hash, so `jax.jit(module)` and
+    `jax.jit(module.method)` would fail. Identity is what `jit` needs: the fields never change.
+    """
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:  # type: ignore[override]
+        return self is other
+
+
+def at_rest(tree: Tree) -> Tree:
+    """Every concrete JAX array of `tree` as a contiguous NumPy array; random keys and tracers stay."""
+
+    def rest(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
+            return leaf
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return leaf
+        # A copy, because NumPy views of JAX buffers are read-only and keep device memory alive.
+        return np.array(leaf, order="C")
+
+    return jax.tree.map(rest, tree)
+
+
+def public(function: Function) -> Function:
+    """Give a public function or method the precision policy of this module."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if is_traced((args, kwargs)):
+            return function(*args, **kwargs)
+        # Concrete arguments give concrete results even inside somebody else's trace.
+        with jax.enable_x64(True), jax.ensure_compile_time_eval():
+            return at_rest(function(*args, **kwargs))
+
+    return wrapped  # type: ignore[return-value]
+
+
+def compiled(function: Function) -> Function:
+    """`equinox.filter_jit` that is safe inside `public`: arrays are traced, everything else is static.
+
+    NumPy arguments become JAX arrays in the current precision first. Inside an outer trace with the switch off,
+    `jit` would otherwise demote them after it had compiled for float64.
+    """
+    jitted = eqx.filter_jit(function)
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if not is_traced((args, kwargs)):
+            args, kwargs = jax.tree.map(_lift, (args, kwargs))
+        return jitted(*args, **kwargs)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _lift(leaf: Any) -> Any:
+    return jnp.asarray(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
+
+
+_warned: set[str] = set()
+
+
+def warn_once_if_single(what: str) -> None:
+    """Say once a process that `what` is being traced in float32."""
+    if jax.config.jax_enable_x64 or what in _warned:  # type: ignore[attr-defined]
+        return
+    _warned.add(what)
+    warnings.warn(
+        f"{what} under a JAX trace while the x64 switch is off, so it runs in float32 and its numbers differ from "
+        "those of a direct call. Call it outside `jit`, or wrap the caller in `jax.enable_x64(True)`.",
+        PrecisionWarning,
+        stacklevel=3,
+    )

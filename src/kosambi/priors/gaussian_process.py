@@ -1,0 +1,140 @@
+"""A Gaussian process: the covariance function r is given directly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike, Key
+from kosambi.draws import FunctionDraws, KernelExpansion, as_mean
+from kosambi.errors import InputError, as_count, as_inputs, check_key, is_traced
+from kosambi.features import draw_expansions, expand, shared_covariance_error
+from kosambi.kernels import AbstractKernel
+from kosambi.linalg import count_above, eigh_decreasing
+from kosambi.precision import compiled, public, warn_once_if_single
+from kosambi.priors._base import AbstractPrior, as_kernel
+
+# Eigenvalues of r(at, at) below this part of the largest are left out of a dense draw.
+_DENSE_TOLERANCE = 1e-12
+
+
+class GaussianProcess(AbstractPrior):
+    """F ~ GP(mean, kernel): the kernel is the covariance function r itself.
+
+    Arguments:
+        kernel: the covariance function.
+        mean: a number, or a callable from (N, D) to (N,).
+
+    >>> import kosambi as ko
+    >>> prior = ko.GaussianProcess(ko.kernels.Matern52(variance=4.0), mean=1.0)
+    >>> prior.variance([[0.0], [7.0]]), prior.mean_at([[0.0]])
+    (array([4., 4.]), array([1.]))
+    """
+
+    def __init__(self, kernel: AbstractKernel, mean: ArrayLike | Callable[[Array], ArrayLike] = 0.0) -> None:
+        self.kernel = as_kernel("GaussianProcess", kernel)
+        self.mean = as_mean(mean)
+
+    @property
+    def num_columns(self) -> int | None:
+        """None: a kernel does not say how many columns there are."""
+        return None
+
+    def pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
+        """The kernel."""
+        return self.kernel.pairwise(x, z)
+
+    def pointwise(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """The kernel's diagonal."""
+        return self.kernel.pointwise(x)
+
+    @public
+    def draw(
+        self,
+        key: Key,
+        num_draws: int = 1,
+        *,
+        num_columns: int | None = None,
+        num_features: int = 256,
+        shared_features: bool = False,
+        at: ArrayLike | None = None,
+    ) -> FunctionDraws:
+        """`num_draws` functions from the prior, callable anywhere.
+
+        By random Fourier features where the kernel is made of stationary and finite-rank kernels: at every single
+        input the law is exact, and so is the covariance of any two values; joint moments of order four are off by
+        O(1/num_features). For other kernels, and whenever `at` is given, by a dense factorisation: exact at the rows
+        of `at`, and elsewhere the conditional mean given those values. See `kosambi.features`.
+
+        Arguments:
+            key: a JAX random key.
+            num_draws: J.
+            num_columns: D; the smallest number that fits the kernel when None.
+            num_features: R, the number of random frequencies.
+            shared_features: use the same frequencies for all draws. Faster, but then their covariance is off by
+                `shared_feature_error`, however many draws there are.
+            at: (A, D), where dense draws are exact; O(A³) time.
+
+        >>> import jax, kosambi as ko
+        >>> prior = ko.GaussianProcess(ko.kernels.Matern52() + ko.kernels.Linear())
+        >>> prior.draw(jax.random.key(0), num_draws=2)([[0.0], [1.0], [2.0]]).shape
+        (2, 3)
+        """
+        key, num_draws = check_key(key), as_count("num_draws", num_draws)
+        num_features = as_count("num_features", num_features)
+        if is_traced(key):
+            warn_once_if_single("A prior draw is made")
+        if at is not None:
+            points = as_inputs("at", at, num_columns)
+            self.check_columns(points.shape[1])
+            expansion = _dense_draw(key, self.kernel, points, num_draws)
+            return FunctionDraws(self.mean, (expansion,), points.shape[1])
+        terms = expand(self.kernel)
+        if terms is None:
+            raise InputError(
+                f"`{type(self.kernel).__name__}` has no random features, so draws need to know where they must be "
+                "exact. Pass `at=x` with the inputs at which you will evaluate them."
+            )
+        columns = self.kernel.min_columns if num_columns is None else as_count("num_columns", num_columns)
+        self.check_columns(columns)
+        return FunctionDraws(
+            self.mean, _feature_draw(key, terms, num_draws, num_features, columns, bool(shared_features)), columns
+        )
+
+    @public
+    def shared_feature_error(self, x: ArrayLike, z: ArrayLike, num_features: int) -> Float[Array, "N M"]:
+        """Standard deviation of the covariance that draws with `shared_features=True` have, around r(x, z).
+
+        >>> import kosambi as ko
+        >>> prior = ko.GaussianProcess(ko.kernels.SquaredExponential())
+        >>> prior.shared_feature_error([[0.0]], [[0.0], [9.0]], num_features=800).round(4)
+        array([[0.   , 0.025]])
+        """
+        terms = expand(self.kernel)
+        if terms is None:
+            raise InputError(f"`{type(self.kernel).__name__}` has no random features, so none can be shared.")
+        x = self._checked(x)
+        z = self._checked(z, "z", x.shape[1])
+        return _shared_error(terms, x, z, as_count("num_features", num_features))
+
+
+_feature_draw = compiled(draw_expansions)
+_shared_error = compiled(shared_covariance_error)
+
+
+def _dense_draw(key: Key, kernel: AbstractKernel, points: Array, num_draws: int) -> KernelExpansion:
+    if is_traced((key, kernel, points)):
+        raise InputError("Dense draws (`at=...`) choose how many eigenpairs to keep, which a JAX trace cannot do.")
+    values, vectors = eigh_decreasing(kernel(points))
+    kept = count_above(values, _DENSE_TOLERANCE)
+    return KernelExpansion(kernel, points, _dense_coefficients(key, values, vectors, kept, num_draws))
+
+
+@compiled
+def _dense_coefficients(key: Key, values: Array, vectors: Array, kept: int, num_draws: int) -> Float[Array, "J A"]:
+    # F(at) = V √D ξ, and r(at, at)⁻¹ F(at) = V ξ/√D are the coefficients of its conditional mean.
+    normal = jax.random.normal(key, (num_draws, kept))
+    return normal / jnp.sqrt(values[:kept]) @ vectors[:, :kept].T

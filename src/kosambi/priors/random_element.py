@@ -1,0 +1,164 @@
+"""The paper's prior: a Gaussian random element of the Hilbert space of k with covariance operator C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike, Key
+from kosambi.draws import AbstractExpansion, FunctionDraws, KernelExpansion, ScatteredExpansion, as_mean
+from kosambi.errors import InputError, as_count, as_float_array, as_inputs, check_key, is_traced
+from kosambi.kernels import AbstractKernel
+from kosambi.measures import AbstractMeasure, GaussianMeasure, MixtureMeasure, PointMeasure
+from kosambi.precision import Module, compiled, public, warn_once_if_single
+from kosambi.priors._base import AbstractPrior, as_kernel
+from kosambi.smoothing import check_smoothable, point_root, smoothed, smoothed_diagonal
+
+
+class GaussianRandomElement(AbstractPrior):
+    """F ~ N(mean, C) in the Hilbert space of `kernel`, C f = ∫ k(·, s) f(s) dν(s): the paper's prior.
+
+    The covariance function is r(x, z) = ∫ k(x, s) k(s, z) dν(s), so `kernel` is not the covariance. With the
+    empirical measure of the data, variance follows the density of the data and vanishes far away.
+
+    Arguments:
+        kernel: k, the reproducing kernel.
+        measure: ν, from `kosambi.measures`.
+        mean: a number, or a callable from (N, D) to (N,).
+
+    >>> import kosambi as ko
+    >>> support = [[1.1, 3.5, 3.5], [1.3, 7.5, 1.5], [2.5, 2.5, 0.5]]
+    >>> prior = ko.GaussianRandomElement(ko.kernels.Linear(), ko.measures.empirical(support))
+    >>> prior.covariance([[1.0, 2.0, 3.0]], [[1.5, 2.5, 3.5]])
+    array([[355.6]])
+    """
+
+    measure: AbstractMeasure
+
+    def __init__(
+        self,
+        kernel: AbstractKernel,
+        measure: AbstractMeasure,
+        mean: ArrayLike | Callable[[Array], ArrayLike] = 0.0,
+    ) -> None:
+        self.kernel = as_kernel("GaussianRandomElement", kernel)
+        if not isinstance(measure, AbstractMeasure):
+            raise InputError(
+                f"`GaussianRandomElement` needs a measure. Got {type(measure).__name__}. "
+                "For data x write `kosambi.measures.empirical(x)`."
+            )
+        check_smoothable(kernel, measure)
+        self.measure = measure
+        self.mean = as_mean(mean)
+
+    @property
+    def num_columns(self) -> int:
+        """D, the number of columns of the measure."""
+        return self.measure.num_columns
+
+    @property
+    def has_points(self) -> bool:
+        """Whether ν is made of points, so that r has the exact root κ(x) = √p k(x, S)."""
+        return isinstance(self.measure, PointMeasure)
+
+    def root(self, x: Float[Array, "N D"]) -> Float[Array, "N S"]:
+        """κ(x), (N, S), with r(x, z) = κ(x) κ(z)ᵀ; for a measure made of points. Traceable."""
+        assert isinstance(self.measure, PointMeasure)
+        return point_root(self.kernel, self.measure, x)
+
+    def pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
+        """∫ k(x, s) k(s, z) dν(s)."""
+        return smoothed(self.kernel, self.measure, x, z)
+
+    def pointwise(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """∫ k(x, s)² dν(s)."""
+        return smoothed_diagonal(self.kernel, self.measure, x)
+
+    @public
+    def draw(self, key: Key, num_draws: int = 1, *, num_features: int = 256) -> FunctionDraws:
+        """`num_draws` functions from the prior, callable anywhere.
+
+        Exact finite sums Σ_i √p_i ω_i k(·, s_i) where ν is made of points. For a normal part of ν each draw takes
+        `num_features` points of its own from it: covariances are exact, and moments of order four are off by
+        O(1/num_features).
+
+        >>> import jax, kosambi as ko
+        >>> x = [[0.0], [0.5], [1.0]]
+        >>> prior = ko.GaussianRandomElement(ko.kernels.Matern52(), ko.measures.empirical(x))
+        >>> prior.draw(jax.random.key(0), num_draws=2)([[0.0], [9.0]]).shape
+        (2, 2)
+        """
+        key, num_draws = check_key(key), as_count("num_draws", num_draws)
+        num_features = as_count("num_features", num_features)
+        if is_traced(key):
+            warn_once_if_single("A prior draw is made")
+        parts = _measure_draw(key, self.kernel, self.measure, num_draws, num_features)
+        return FunctionDraws(self.mean, parts, self.num_columns)
+
+    @public
+    def apply_covariance(self, function: Callable[[Array], ArrayLike]) -> Callable[[ArrayLike], Array]:
+        """C f = Σ_i p_i k(·, s_i) f(s_i) for a callable f from (N, D) to (N,); again a callable, and a pytree.
+
+        >>> import kosambi as ko
+        >>> prior = ko.GaussianRandomElement(ko.kernels.Linear(), ko.measures.empirical([[1.0], [2.0]]))
+        >>> prior.apply_covariance(lambda x: x[:, 0])([[1.0], [2.0]])
+        array([2.5, 5. ])
+        """
+        if not isinstance(self.measure, PointMeasure):
+            raise InputError(
+                "`apply_covariance` integrates a function against the measure, which is a finite sum for points only. "
+                "Replace the measure by points drawn from it: `measure.sample(key, num_points=1000)`."
+            )
+        values = as_float_array("function(points)", function(self.measure.points))
+        if values.shape != (self.measure.points.shape[0],):
+            raise InputError(
+                f"`function` must map inputs of shape (N, D) to N numbers. It returned shape {values.shape} for "
+                f"{self.measure.points.shape[0]} points."
+            )
+        return KernelFunction(self.kernel, self.measure.points, self.measure.weights * values)
+
+
+class KernelFunction(Module):
+    """f = Σ_i c_i k(·, s_i), an element of the Hilbert space of k, as a callable from (N, D) to (N,)."""
+
+    kernel: AbstractKernel
+    points: Float[Array, "S D"]
+    coefficients: Float[Array, " S"]
+
+    @public
+    def __call__(self, x: ArrayLike) -> Float[Array, " N"]:
+        """F at the rows of `x`."""
+        x = as_inputs("x", x, self.points.shape[1], allow_empty=True)
+        return _expansion(KernelExpansion(self.kernel, self.points, self.coefficients[None]), x)[0]
+
+
+@compiled
+def _expansion(expansion: AbstractExpansion, x: Array) -> Array:
+    return expansion.evaluate(x)
+
+
+@compiled
+def _measure_draw(
+    key: Key, kernel: AbstractKernel, measure: AbstractMeasure, num_draws: int, num_features: int
+) -> tuple[AbstractExpansion, ...]:
+    if isinstance(measure, PointMeasure):
+        omega = jax.random.normal(key, (num_draws, measure.points.shape[0]))
+        return (KernelExpansion(kernel, measure.points, jnp.sqrt(measure.weights) * omega),)
+    if isinstance(measure, MixtureMeasure):
+        keys = jax.random.split(key, len(measure.components))
+        parts: list[AbstractExpansion] = []
+        for part_key, weight, component in zip(keys, measure.weights, measure.components, strict=True):
+            for part in _measure_draw(part_key, kernel, component, num_draws, num_features):
+                assert isinstance(part, KernelExpansion | ScatteredExpansion)
+                parts.append(type(part)(part.kernel, part.points, jnp.sqrt(weight) * part.coefficients))
+        return tuple(parts)
+    assert isinstance(measure, GaussianMeasure)
+    key_points, key_coefficients = jax.random.split(key)
+    standard = jax.random.normal(key_points, (num_draws, num_features, measure.num_columns))
+    points = measure.mean + standard @ jnp.linalg.cholesky(measure.covariance).T
+    coefficients = jax.random.normal(key_coefficients, (num_draws, num_features)) / np.sqrt(num_features)
+    return (ScatteredExpansion(kernel, points, coefficients),)

@@ -1,0 +1,184 @@
+"""Every public object goes through the same suite: pytree, jit, vmap, gradients, precision, pickle."""
+
+from __future__ import annotations
+
+import pickle
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.tables import BASES, KERNELS, MEASURES, PRIORS, X3, Z3
+
+import kosambi as ko
+
+OBJECTS = {**KERNELS, **MEASURES, **PRIORS, **BASES}
+
+
+def calls(thing):
+    """The public calls of an object with concrete arguments, by name."""
+    if isinstance(thing, ko.kernels.AbstractKernel):
+        return {"gram": lambda t: t(X3, Z3), "diagonal": lambda t: t.diagonal(X3)}
+    if isinstance(thing, ko.priors.AbstractPrior):
+        draw = lambda t: t.draw(jax.random.key(3), 4, **({"num_columns": 3} if t.num_columns is None else {}))
+        return {
+            "covariance": lambda t: t.covariance(X3, Z3),
+            "variance": lambda t: t.variance(X3),
+            "mean": lambda t: t.mean_at(X3),
+            "draws": lambda t: draw(t)(X3),
+        }
+    if isinstance(thing, ko.basis.AbstractBasis):
+        return {
+            "evaluate": lambda t: t.evaluate(X3),
+            "conditional_mean": lambda t: t.conditional_mean(X3),
+            "whitened_mean": lambda t: t.whitened_mean(X3),
+            "residual_variance": lambda t: t.residual_variance(X3),
+            "covariance": lambda t: t.covariance,
+        }
+    return {"columns": lambda t: np.asarray(float(t.num_columns))}
+
+
+def traced_calls(thing):
+    """The plain JAX parts of an object, as functions of the inputs."""
+    if isinstance(thing, ko.basis.AbstractBasis):
+        return [thing.evaluate, thing.conditional_mean, thing.whitened_mean, thing.residual_variance]
+    if isinstance(thing, ko.priors.AbstractPrior):
+        return [thing.covariance, thing.variance]
+    return [thing, thing.diagonal]
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_at_rest_arrays_are_contiguous_float64(name):
+    for leaf in jax.tree.leaves(eqx.filter(OBJECTS[name], eqx.is_array)):
+        assert isinstance(leaf, np.ndarray)
+        assert leaf.flags.c_contiguous
+        assert leaf.dtype in (np.float64, np.int64)
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_pickle_is_bit_identical_with_the_switch_off(name):
+    assert not jax.config.jax_enable_x64
+    original = OBJECTS[name]
+    copy = pickle.loads(pickle.dumps(original))
+    assert jax.tree.structure(copy) == jax.tree.structure(original)
+    for a, b in zip(jax.tree.leaves(original), jax.tree.leaves(copy), strict=True):
+        assert type(a) is type(b)
+        assert a.dtype == b.dtype
+        assert a.tobytes() == b.tobytes()
+    for call in calls(original).values():
+        assert call(original).tobytes() == call(copy).tobytes()
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_concrete_calls_give_numpy_float64_whatever_the_switch(name, x64):
+    for call in calls(OBJECTS[name]).values():
+        value = call(OBJECTS[name])
+        assert isinstance(value, np.ndarray)
+        assert value.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_switch_changes_no_number(name):
+    for call in calls(OBJECTS[name]).values():
+        with jax.enable_x64(False):
+            off = call(OBJECTS[name])
+        with jax.enable_x64(True):
+            on = call(OBJECTS[name])
+        assert off.tobytes() == on.tobytes()
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_concrete_calls_inside_a_trace_keep_float64(name):
+    seen = []
+
+    def outer(t):
+        for call in calls(OBJECTS[name]).values():
+            seen.append(call(OBJECTS[name]))
+        return t
+
+    jax.jit(outer)(1.0)
+    for value, call in zip(seen, calls(OBJECTS[name]).values(), strict=True):
+        np.testing.assert_array_equal(value, call(OBJECTS[name]))
+
+
+@pytest.mark.parametrize("name", [*KERNELS, *PRIORS, *BASES])
+def test_jit_and_vmap_agree_with_a_direct_call(name, x64):
+    tolerance = 1e-10 if x64 else 2e-3
+    for call in traced_calls(OBJECTS[name]):
+        direct = call(X3)
+        scale = np.abs(direct).max()
+        np.testing.assert_allclose(jax.jit(call)(X3), direct, rtol=0, atol=tolerance * scale)
+        batched = jax.vmap(call)(jnp.stack([jnp.asarray(X3[:5]), jnp.asarray(X3[5:10])]))
+        np.testing.assert_allclose(batched[1], call(X3[5:10]), rtol=0, atol=tolerance * scale)
+        assert jax.jit(call)(jnp.asarray(X3)).dtype == (jnp.float64 if x64 else jnp.float32)
+
+
+@pytest.mark.parametrize("name", [*KERNELS, *PRIORS, *BASES])
+def test_gradients_against_finite_differences(name):
+    direction = np.random.default_rng(1).normal(size=X3.shape)
+    step = 1e-5
+    with jax.enable_x64(True):
+        for call in traced_calls(OBJECTS[name]):
+            summed = lambda x, call=call: jnp.sum(jnp.sin(call(x)))
+            slope = jax.jvp(summed, (jnp.asarray(X3),), (jnp.asarray(direction),))[1]
+            numeric = (summed(X3 + step * direction) - summed(X3 - step * direction)) / (2 * step)
+            np.testing.assert_allclose(slope, numeric, rtol=1e-6, atol=1e-7)
+            np.testing.assert_allclose(jnp.vdot(jax.grad(summed)(jnp.asarray(X3)), direction), slope, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_are_differentiable_in_their_parameters(name):
+    kernel, step = KERNELS[name], 1e-6
+    with jax.enable_x64(True):
+        value = lambda kernel: jnp.sum(jnp.sin(kernel(X3, Z3)))
+        gradient = jax.grad(value)(kernel)
+        parameters, structure = jax.tree.flatten(kernel)
+        for i, parameter in enumerate(parameters):
+            shifted = [
+                value(structure.unflatten([p + (j == i) * sign * step for j, p in enumerate(parameters)]))
+                for sign in (1.0, -1.0)
+            ]
+            analytic = np.sum(jax.tree.leaves(gradient)[i])
+            np.testing.assert_allclose(analytic, (shifted[0] - shifted[1]) / (2 * step), rtol=1e-5, atol=1e-7)
+            assert parameter.shape == jax.tree.leaves(gradient)[i].shape
+
+
+def test_kernels_are_vmappable_over_their_parameters(x64):
+    lengthscales = np.array([0.5, 1.0, 2.0])
+    stack = jax.vmap(lambda value: ko.kernels.Matern52(lengthscale=value)(X3))(lengthscales)
+    for value, gram in zip(lengthscales, stack, strict=True):
+        np.testing.assert_allclose(gram, ko.kernels.Matern52(lengthscale=value)(X3), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_gram_matrices_are_positive_semi_definite(name, rng):
+    x = rng.normal(size=(80, 3))
+    x[40:50] = x[:10]
+    gram = KERNELS[name](x)
+    np.testing.assert_array_equal(gram, gram.T)
+    assert np.linalg.eigvalsh(gram)[0] > -1e-12 * gram.max()
+
+
+def test_one_compilation_for_all_parameters_and_data_of_a_shape():
+    traces = []
+
+    class Counting(ko.kernels.Matern52):
+        def pairwise(self, x, z):
+            traces.append(x.shape)
+            return super().pairwise(x, z)
+
+    for seed, lengthscale in enumerate((0.5, 1.0, 2.0)):
+        Counting(lengthscale)(np.random.default_rng(seed).normal(size=(7, 2)))
+    assert len(traces) == 1
+
+
+def test_the_tables_hold_every_public_class():
+    def concrete(module, base):
+        found = {n for n, v in vars(module).items() if isinstance(v, type) and issubclass(v, base)}
+        return {n for n in found if not n.startswith("Abstract")}
+
+    assert concrete(ko.kernels, ko.kernels.AbstractKernel) == set(KERNELS)
+    assert concrete(ko.measures, ko.measures.AbstractMeasure) == set(MEASURES)
+    assert concrete(ko.priors, ko.priors.AbstractPrior) == {name.split(",")[0] for name in PRIORS}
+    assert concrete(ko.basis, ko.basis.AbstractBasis) == {name.split(" |")[0] for name in BASES}

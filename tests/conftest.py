@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import kosambi as ko
+
+
+@pytest.fixture(params=[False, True], ids=["x64_off", "x64_on"])
+def x64(request):
+    """Run a test with JAX's global switch off and on."""
+    with jax.enable_x64(request.param):
+        yield request.param
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def curve_inputs():
+    """300 inputs on [-3, 3], as in the paper's one-dimensional examples."""
+    return np.random.default_rng(1).uniform(-3.0, 3.0, (300, 1))
+
+
+@pytest.fixture
+def curve_prior(curve_inputs):
+    kernel = ko.kernels.SquaredExponential(lengthscale=0.6, variance=1.5)
+    return ko.GaussianRandomElement(kernel, ko.measures.empirical(curve_inputs))
