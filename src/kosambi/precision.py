@@ -70,15 +70,14 @@ def public(function: Function) -> Function:
 def compiled(function: Function) -> Function:
     """`equinox.filter_jit` that is safe inside `public`: arrays are traced, everything else is static.
 
-    NumPy arguments become JAX arrays in the current precision first. Inside an outer trace with the switch off,
-    `jit` would otherwise demote them after it had compiled for float64.
+    NumPy arguments become JAX arrays in the current precision first. Left to `jit`, they can be demoted after it has
+    compiled for float64, when it runs once with the switch on and once with it off.
     """
     jitted = eqx.filter_jit(function)
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if not is_traced((args, kwargs)):
-            args, kwargs = jax.tree.map(_lift, (args, kwargs))
+        args, kwargs = jax.tree.map(_lift, (args, kwargs))
         return jitted(*args, **kwargs)
 
     return wrapped  # type: ignore[return-value]

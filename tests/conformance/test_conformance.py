@@ -13,6 +13,7 @@ from tests.tables import BASES, KERNELS, MEASURES, PRIORS, X3, Z3
 
 import kosambi as ko
 
+KEY = jax.random.key(3)
 OBJECTS = {**KERNELS, **MEASURES, **PRIORS, **BASES}
 
 
@@ -21,7 +22,7 @@ def calls(thing):
     if isinstance(thing, ko.kernels.AbstractKernel):
         return {"gram": lambda t: t(X3, Z3), "diagonal": lambda t: t.diagonal(X3)}
     if isinstance(thing, ko.priors.AbstractPrior):
-        draw = lambda t: t.draw(jax.random.key(3), 4, **({"num_columns": 3} if t.num_columns is None else {}))
+        draw = lambda t: t.draw(KEY, 4, **({"num_columns": 3} if t.num_columns is None else {}))
         return {
             "covariance": lambda t: t.covariance(X3, Z3),
             "variance": lambda t: t.variance(X3),
@@ -102,29 +103,35 @@ def test_concrete_calls_inside_a_trace_keep_float64(name):
         np.testing.assert_array_equal(value, call(OBJECTS[name]))
 
 
+def at_once(thing):
+    """All traceable calls of an object as one function of the inputs, so that tests compile once."""
+    return lambda x: tuple(call(x) for call in traced_calls(thing))
+
+
 @pytest.mark.parametrize("name", [*KERNELS, *PRIORS, *BASES])
 def test_jit_and_vmap_agree_with_a_direct_call(name, x64):
-    tolerance = 1e-10 if x64 else 2e-3
-    for call in traced_calls(OBJECTS[name]):
-        direct = call(X3)
-        scale = np.abs(direct).max()
-        np.testing.assert_allclose(jax.jit(call)(X3), direct, rtol=0, atol=tolerance * scale)
-        batched = jax.vmap(call)(jnp.stack([jnp.asarray(X3[:5]), jnp.asarray(X3[5:10])]))
-        np.testing.assert_allclose(batched[1], call(X3[5:10]), rtol=0, atol=tolerance * scale)
-        assert jax.jit(call)(jnp.asarray(X3)).dtype == (jnp.float64 if x64 else jnp.float32)
+    tolerance, dtype = (1e-10, jnp.float64) if x64 else (2e-3, jnp.float32)
+    function = at_once(OBJECTS[name])
+    jitted = jax.jit(function)(X3)
+    batched = jax.jit(jax.vmap(function))(jnp.stack([jnp.asarray(X3[:5]), jnp.asarray(X3[5:10])]))
+    for traced, one_of_two, direct, part in zip(jitted, batched, function(X3), function(X3[5:10]), strict=True):
+        scale = tolerance * np.abs(direct).max()
+        np.testing.assert_allclose(traced, direct, rtol=0, atol=scale)
+        np.testing.assert_allclose(one_of_two[1], part, rtol=0, atol=scale)
+        assert traced.dtype == dtype
 
 
 @pytest.mark.parametrize("name", [*KERNELS, *PRIORS, *BASES])
 def test_gradients_against_finite_differences(name):
-    direction = np.random.default_rng(1).normal(size=X3.shape)
-    step = 1e-5
+    direction, step = np.random.default_rng(1).normal(size=X3.shape), 1e-5
+    function = at_once(OBJECTS[name])
+    summed = lambda x: sum(jnp.sum(jnp.sin(value)) for value in function(x))
     with jax.enable_x64(True):
-        for call in traced_calls(OBJECTS[name]):
-            summed = lambda x, call=call: jnp.sum(jnp.sin(call(x)))
-            slope = jax.jvp(summed, (jnp.asarray(X3),), (jnp.asarray(direction),))[1]
-            numeric = (summed(X3 + step * direction) - summed(X3 - step * direction)) / (2 * step)
-            np.testing.assert_allclose(slope, numeric, rtol=1e-6, atol=1e-7)
-            np.testing.assert_allclose(jnp.vdot(jax.grad(summed)(jnp.asarray(X3)), direction), slope, rtol=1e-9)
+        forward = jax.jit(lambda x, v: jax.jvp(summed, (x,), (v,))[1])(X3, direction)
+        backward = jnp.vdot(jax.jit(jax.grad(summed))(X3), direction)
+        numeric = (summed(X3 + step * direction) - summed(X3 - step * direction)) / (2 * step)
+    np.testing.assert_allclose(forward, numeric, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(backward, forward, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -132,7 +139,7 @@ def test_kernels_are_differentiable_in_their_parameters(name):
     kernel, step = KERNELS[name], 1e-6
     with jax.enable_x64(True):
         value = lambda kernel: jnp.sum(jnp.sin(kernel(X3, Z3)))
-        gradient = jax.grad(value)(kernel)
+        gradient = jax.jit(jax.grad(value))(kernel)
         parameters, structure = jax.tree.flatten(kernel)
         for i, parameter in enumerate(parameters):
             shifted = [
@@ -156,7 +163,7 @@ def test_gram_matrices_are_positive_semi_definite(name, rng):
     x = rng.normal(size=(80, 3))
     x[40:50] = x[:10]
     gram = KERNELS[name](x)
-    np.testing.assert_array_equal(gram, gram.T)
+    np.testing.assert_allclose(gram, gram.T, rtol=0, atol=1e-14 * gram.max())
     assert np.linalg.eigvalsh(gram)[0] > -1e-12 * gram.max()
 
 

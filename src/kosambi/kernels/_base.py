@@ -145,7 +145,7 @@ class AbstractCombination(AbstractKernel):
 
     kernels: tuple[AbstractKernel, ...]
 
-    def __init__(self, *kernels: AbstractKernel) -> None:
+    def __init__(self, *kernels: object) -> None:
         if not kernels:
             raise InputError(f"`{type(self).__name__}` needs at least one kernel. Got none.")
         flat: list[AbstractKernel] = []
@@ -161,7 +161,7 @@ class AbstractCombination(AbstractKernel):
     @classmethod
     def of(cls, *parts: object) -> AbstractCombination:
         """The combination of kernels and positive numbers, in the order given."""
-        return cls(*(Constant(part) if is_number(part) else part for part in parts))  # type: ignore[arg-type]
+        return cls(*(Constant(part) if is_number(part) else part for part in parts))
 
     def check_columns(self, num_columns: int) -> None:
         """Ask every part."""

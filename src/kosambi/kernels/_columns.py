@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 
@@ -23,7 +25,7 @@ def as_active_dims(name: str, active_dims: object) -> tuple[int, ...] | None:
     return tuple(int(d) for d in given)
 
 
-def check_selected(name: str, active_dims: tuple[int, ...] | None, per_column: dict[str, Array], columns: int) -> None:
+def check_selected(name: str, active_dims: tuple[int, ...] | None, per_column: dict[str, Any], columns: int) -> None:
     """Check `active_dims` and each parameter that has one entry a column against the number of input columns."""
     if active_dims is not None and max(active_dims) >= columns:
         raise InputError(
@@ -32,14 +34,15 @@ def check_selected(name: str, active_dims: tuple[int, ...] | None, per_column: d
         )
     selected = columns if active_dims is None else len(active_dims)
     for parameter, value in per_column.items():
-        if value.ndim == 1 and value.shape[0] not in (1, selected):
+        # Leaves of a pytree may be placeholders without a shape, as `jax.tree.map` makes them.
+        if getattr(value, "ndim", 0) == 1 and value.shape[0] not in (1, selected):
             raise InputError(
                 f"`{name}` has {value.shape[0]} entries in `{parameter}` for {selected} input columns. "
                 "Give one entry a column, or a single number for all."
             )
 
 
-def min_columns(active_dims: tuple[int, ...] | None, *per_column: Array) -> int:
+def min_columns(active_dims: tuple[int, ...] | None, *per_column: Any) -> int:
     """The smallest number of input columns that has the active ones and fits the parameters."""
     if active_dims is not None:
         return max(active_dims) + 1

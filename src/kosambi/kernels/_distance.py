@@ -1,7 +1,8 @@
 """Squared Euclidean distances between two lists of points, without an N×M×D array.
 
-The value is summed from coordinate differences, so that equal points are at distance exactly zero and no digits are
-lost to |a|² + |b|² − 2ab when inputs sit far from the origin. The derivative is two matrix products.
+The value is summed from coordinate differences, so that no digits are lost to |a|² + |b|² − 2ab when inputs sit far
+from the origin, and equal points are at distance zero (or one rounding of a coordinate, where the compiler fuses a
+scaling into the subtraction). The derivative is two matrix products.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ COLUMNS_PER_PASS = 16
 
 @jax.custom_jvp
 def squared_distance(x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
-    """Σ_d (x_nd − z_md)², exactly symmetric and exactly zero for equal points."""
+    """Σ_d (x_nd − z_md)²."""
     num_columns = x.shape[1]
     if num_columns <= COLUMNS_PER_PASS:
         return _sum_of_squares(x.T, z.T)

@@ -41,8 +41,10 @@ def matern52(s: Float[Array, "..."]) -> Float[Array, "..."]:
 def _matern12_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (s,), (s_dot,) = primals, tangents
     value = matern12(s)
-    t = jnp.sqrt(jnp.where(s > 0, s, 1.0))
-    return value, jnp.where(s > 0, -0.5 * value / t, 0.0) * s_dot
+    # Rounding leaves coinciding points at a tiny distance, where 1/t would blow up the rounding of s_dot.
+    apart = s > jnp.square(1e3 * jnp.finfo(s.dtype).eps)
+    t = jnp.sqrt(jnp.where(apart, s, 1.0))
+    return value, jnp.where(apart, -0.5 * value / t, 0.0) * s_dot
 
 
 @matern32.defjvp
