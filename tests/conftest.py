@@ -1,10 +1,22 @@
 from __future__ import annotations
 
 import jax
+import jaxtyping
 import numpy as np
 import pytest
 
 import kosambi as ko
+
+
+@pytest.fixture(autouse=True)
+def users_messages(request):
+    """Tests of bad input see what users see: the run-time type checks of the test suite are off in them."""
+    if not request.node.name.startswith("test_bad_input"):
+        yield
+        return
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(params=[False, True], ids=["x64_off", "x64_on"])

@@ -30,15 +30,15 @@ FORMULAS = {
     "Matern12": (k.Matern12(0.9, 0.6), lambda a, b: 0.6 * np.exp(-np.sqrt(scaled(a, b, 0.9)))),
     "Matern32": (
         k.Matern32([0.7, 2.0], 1.3),
-        lambda a, b: 1.3
-        * (1 + np.sqrt(3 * scaled(a, b, [0.7, 2.0])))
-        * np.exp(-np.sqrt(3 * scaled(a, b, [0.7, 2.0]))),
+        lambda a, b: 1.3 * (1 + np.sqrt(3 * scaled(a, b, [0.7, 2.0]))) * np.exp(-np.sqrt(3 * scaled(a, b, [0.7, 2.0]))),
     ),
     "Matern52": (
         k.Matern52(1.2, 2.0),
-        lambda a, b: 2.0
-        * (1 + np.sqrt(5 * scaled(a, b, 1.2)) + 5 / 3 * scaled(a, b, 1.2))
-        * np.exp(-np.sqrt(5 * scaled(a, b, 1.2))),
+        lambda a, b: (
+            2.0
+            * (1 + np.sqrt(5 * scaled(a, b, 1.2)) + 5 / 3 * scaled(a, b, 1.2))
+            * np.exp(-np.sqrt(5 * scaled(a, b, 1.2)))
+        ),
     ),
     "RationalQuadratic": (
         k.RationalQuadratic(0.8, 1.4, alpha=0.7),

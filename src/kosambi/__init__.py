@@ -8,10 +8,12 @@ A kernel says how a function changes with its inputs. A prior turns it into a la
 callables. Inducing points say where to look; a basis sums a function up by M coordinates.
 """
 
+from kosambi import basis as basis
 from kosambi import errors as errors
 from kosambi import inducing as inducing
 from kosambi import kernels as kernels
 from kosambi import measures as measures
+from kosambi import priors as priors
 from kosambi._version import __version__ as __version__
 from kosambi.basis import InducingBasis as InducingBasis
 from kosambi.basis import NystromBasis as NystromBasis

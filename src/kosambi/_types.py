@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import jax
 import numpy as np
 
+# What a caller may hand over for numbers: an array, nested lists, a data frame, or a number. The checks in
+# `kosambi.errors` judge it, with better messages than a type checker has.
+ArrayLike: TypeAlias = Any
+
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    # What a caller may hand over for numbers: arrays, nested lists, data frames, or a number.
-    ArrayLike: TypeAlias = npt.ArrayLike | jax.Array
+    # JAX and NumPy arrays take each other's places everywhere, which static types cannot say; the tests check arrays
+    # and their shapes at run time.
+    Array: TypeAlias = Any
+    Key: TypeAlias = Any
 else:
-    # The checks in `kosambi.errors` judge these at run time, with better messages than a type checker has.
-    ArrayLike = Any
-
-# Objects at rest hold NumPy arrays; under a trace the same fields hold JAX arrays.
-Array: TypeAlias = jax.Array | np.ndarray
-
-# A typed key (`jax.random.key`) or a raw one (`jax.random.PRNGKey`).
-Key: TypeAlias = jax.Array | np.ndarray
+    # Objects at rest hold NumPy arrays; under a trace the same fields hold JAX arrays.
+    Array = jax.Array | np.ndarray
+    # A typed key (`jax.random.key`) or a raw one (`jax.random.PRNGKey`).
+    Key = jax.Array | np.ndarray

@@ -18,7 +18,7 @@ def by_rows(
     function: Callable[[Array], Array],
     x: Float[Array, "N D"],
     elements_per_row: int,
-    max_elements: int = MAX_ELEMENTS,
+    max_elements: int | None = None,
 ) -> Array:
     """`function(x)` for a function that treats rows independently, over blocks of rows when N is large.
 
@@ -26,10 +26,10 @@ def by_rows(
         function: maps (B, D) to (B, ...), row by row.
         x: the rows.
         elements_per_row: how many numbers `function` holds at once for each row.
-        max_elements: the most numbers to hold at once.
+        max_elements: the most numbers to hold at once; `MAX_ELEMENTS` when None.
     """
     num_rows = x.shape[0]
-    size = max(1, max_elements // max(1, elements_per_row))
+    size = max(1, (max_elements or MAX_ELEMENTS) // max(1, elements_per_row))
     if num_rows <= size:
         return function(x)
     full = num_rows // size

@@ -29,6 +29,11 @@ _ELEMENTS_AT_ONCE = 2**20
 class AbstractExpansion(Module):
     """J functions with mean zero, each a finite sum."""
 
+    @property
+    @abc.abstractmethod
+    def num_draws(self) -> int:
+        """J."""
+
     @abc.abstractmethod
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
         """The J functions at the rows of `x`, traceable."""
@@ -40,6 +45,11 @@ class KernelExpansion(AbstractExpansion):
     kernel: AbstractKernel
     points: Float[Array, "S D"]
     coefficients: Float[Array, "J S"]
+
+    @property
+    def num_draws(self) -> int:
+        """J."""
+        return int(self.coefficients.shape[0])
 
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
         """k(x, s) cᵀ, in blocks of rows."""
@@ -55,6 +65,11 @@ class ScatteredExpansion(AbstractExpansion):
     kernel: AbstractKernel
     points: Float[Array, "J R D"]
     coefficients: Float[Array, "J R"]
+
+    @property
+    def num_draws(self) -> int:
+        """J."""
+        return int(self.coefficients.shape[0])
 
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
         """One function at a time, in blocks of rows."""
@@ -72,6 +87,11 @@ class FiniteExpansion(AbstractExpansion):
     factors: tuple[AbstractFinite, ...]
     coefficients: Float[Array, "J P"]
 
+    @property
+    def num_draws(self) -> int:
+        """J."""
+        return int(self.coefficients.shape[0])
+
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
         """C a(x)ᵀ."""
         return self.coefficients @ product_features(self.factors, x).T
@@ -87,6 +107,11 @@ class FourierExpansion(AbstractExpansion):
     frequencies: Float[Array, "_ R D"]
     cosine: Float[Array, "J P R"]
     sine: Float[Array, "J P R"]
+
+    @property
+    def num_draws(self) -> int:
+        """J."""
+        return int(self.cosine.shape[0])
 
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
         """All draws at once when they share frequencies, otherwise a few at a time."""
@@ -146,20 +171,36 @@ class FunctionDraws(Module):
     parts: tuple[AbstractExpansion, ...]
     num_columns: int = eqx.field(static=True)
 
+    @property
+    def num_draws(self) -> int:
+        """J, the number of functions."""
+        return self.parts[0].num_draws
+
     @public
     def __call__(self, x: ArrayLike) -> Float[Array, "J N"]:
         """The values of all draws at the rows of `x` (N, D), mean included."""
-        x = as_inputs("x", x, self.num_columns, allow_empty=True)
+        x = self._checked(x)
         return _add_mean(self._centred(x), evaluate_mean(self.mean, x))
 
     @public
     def centred(self, x: ArrayLike) -> Float[Array, "J N"]:
         """The values of all draws at the rows of `x` without the prior mean: draws with mean zero."""
-        return self._centred(as_inputs("x", x, self.num_columns, allow_empty=True))
+        return self._centred(self._checked(x))
+
+    def _checked(self, x: ArrayLike) -> Array:
+        array = as_inputs("x", x, allow_empty=True)
+        if array.shape[1] != self.num_columns:
+            raise InputError(
+                f"`x` has {array.shape[1]} columns, but these functions were drawn for {self.num_columns}. "
+                f"Pass inputs with {self.num_columns} columns, or draw with `num_columns={array.shape[1]}`."
+            )
+        return array
 
     def _centred(self, x: Array) -> Array:
         if is_traced((self, x)):
             warn_once_if_single("A function draw is evaluated")
+        if x.shape[0] == 0:
+            return np.empty((self.num_draws, 0))
         return _evaluate(self.parts, x)
 
 

@@ -103,9 +103,9 @@ def as_count(name: str, value: object, *, at_most: int | None = None, limit_name
 def check_key(value: object) -> Key:
     """Refuse anything that is not one JAX random key."""
     if isinstance(value, jax.Array | np.ndarray):
-        typed = jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key)
+        typed = jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key)
         if (typed and value.ndim == 0) or (value.dtype == np.uint32 and value.ndim == 1):
-            return value  # type: ignore[return-value]
+            return value
         raise InputError(
             f"`key` must be a single random key. Got an array of shape {value.shape} and type {value.dtype}. "
             "Use `jax.random.key(0)`."

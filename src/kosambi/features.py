@@ -9,7 +9,9 @@ Sums of kernels add independent draws; products of stationary kernels add their 
 
 **Error.** Each draw has frequencies of its own by default. Then F(x) is exactly normal at every single x and the
 covariance of two values is exactly k; only joint moments of order four and more are off, by O(1/R): for a stationary
-kernel with correlation ρ, E F(x)²F(z)² exceeds its normal value by σ⁴(1 + ρ(2δ) − 2ρ(δ)²)/R at lag δ = x − z.
+kernel with correlation ρ, E F(x)²F(z)² exceeds its normal value by σ⁴(1 + ρ(2δ) − 2ρ(δ)²)/R at lag δ = x − z. That is
+small against σ⁴, but not against the variance of a combination of values that nearly cancels: combinations with a
+variance below about σ²/R, such as high finite differences of a smooth draw, have the right variance and heavy tails.
 With frequencies shared by all draws the draws are exactly jointly normal, but with a covariance k̂ that is off by
 `shared_covariance_error`, of order σ²/√(2R), and more draws do not help.
 """

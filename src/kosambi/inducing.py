@@ -68,9 +68,7 @@ def greedy_path(kernel: AbstractKernel | AbstractPrior, x: ArrayLike, num_induci
     count, indices, largest, trace, prior_trace = _pivoted_cholesky(kernel, x, num_inducing)
     kept = int(count)
     if kept == 0:
-        raise InputError(
-            "`greedy_variance` found no input with positive variance under this kernel. Change the kernel."
-        )
+        raise InputError("`greedy_variance` found no input at which the kernel is positive. Change the kernel.")
     return GreedySelection(
         np.asarray(indices)[:kept],
         np.asarray(largest)[:kept],

@@ -29,14 +29,14 @@ def eigh_decreasing(matrix: Float[Array, "M M"]) -> tuple[Float[Array, " M"], Fl
 def thin_svd(matrix: Float[Array, "S M"]) -> tuple[Float[Array, "S K"], Float[Array, " K"], Float[Array, "K M"]]:
     """The singular value decomposition of a matrix that may be tall, through QR so that only a square one is left."""
     if matrix.shape[0] <= matrix.shape[1]:
-        return jnp.linalg.svd(matrix, full_matrices=False)
+        return tuple(jnp.linalg.svd(matrix, full_matrices=False))
     orthonormal, triangle = jnp.linalg.qr(matrix)
     left, values, right = jnp.linalg.svd(triangle, full_matrices=False)
     return orthonormal @ left, values, right
 
 
 @compiled
-def positive_qr(matrix: Float[Array, "S M"]) -> tuple[Float[Array, "S M"], Float[Array, "M M"]]:
+def positive_qr(matrix: Float[Array, "S M"]) -> tuple[Float[Array, "S K"], Float[Array, "K M"]]:
     """QR with a positive diagonal in R, which makes Rᵀ the Cholesky factor of matrixᵀ matrix."""
     orthonormal, triangle = jnp.linalg.qr(matrix)
     signs = jnp.where(jnp.diagonal(triangle) < 0, -1.0, 1.0)

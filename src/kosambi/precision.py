@@ -35,7 +35,7 @@ class Module(eqx.Module):
 
     __hash__ = object.__hash__
 
-    def __eq__(self, other: object) -> bool:  # type: ignore[override]
+    def __eq__(self, other: object) -> bool:
         return self is other
 
 
@@ -45,7 +45,7 @@ def at_rest(tree: Tree) -> Tree:
     def rest(leaf: Any) -> Any:
         if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
             return leaf
-        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return leaf
         # A copy, because NumPy views of JAX buffers are read-only and keep device memory alive.
         return np.array(leaf, order="C")

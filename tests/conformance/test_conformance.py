@@ -36,6 +36,7 @@ def calls(thing):
             "whitened_mean": lambda t: t.whitened_mean(X3),
             "residual_variance": lambda t: t.residual_variance(X3),
             "covariance": lambda t: t.covariance,
+            "whiten": lambda t: t.whiten(t.colour(np.ones((2, t.size)))),
         }
     return {"columns": lambda t: np.asarray(float(t.num_columns))}
 

@@ -30,7 +30,8 @@ class BasisReport(NamedTuple):
     num_kept: int
     """Coordinates: the M that everything after the basis sees."""
     dropped: int
-    """Eigenpairs (Nyström, Ritz) or inducing points (Point, Inducing) left out as numerically dependent."""
+    """Eigenpairs (Nyström, Ritz) or inducing points (Point, Inducing) left out: numerically dependent on the others, or
+    without prior variance."""
     tolerance: float
     """The relative size below which they were left out."""
     jitter: float
@@ -50,8 +51,8 @@ class AbstractBasis(Module):
     inducing_points: eqx.AbstractVar[Array]
     remainder: eqx.AbstractVar[AbstractResidual]
 
-    # Whether φ(x)ᵀu is E[F(x) − m(x) | u], so that the residual is independent of u.
     is_conditional: eqx.AbstractClassVar[bool]
+    """Whether φ(x)ᵀu is E[F(x) − m(x) | u], so that the residual is independent of u."""
 
     @property
     @abc.abstractmethod
@@ -89,12 +90,12 @@ class AbstractBasis(Module):
         )
 
     @abc.abstractmethod
-    def colour(self, w: Float[Array, "... M"]) -> Float[Array, "... M"]:
-        """U = L w, traceable."""
+    def multiply_root(self, w: Float[Array, "... M"]) -> Float[Array, "... M"]:
+        """u = L w, traceable."""
 
     @abc.abstractmethod
-    def whiten(self, u: Float[Array, "... M"]) -> Float[Array, "... M"]:
-        """W = L⁻¹ u, traceable."""
+    def divide_root(self, u: Float[Array, "... M"]) -> Float[Array, "... M"]:
+        """w = L⁻¹ u, traceable."""
 
     @abc.abstractmethod
     def from_values(self, values: Float[Array, "J Z"]) -> Float[Array, "J M"]:
@@ -110,7 +111,11 @@ class AbstractBasis(Module):
 
     @public
     def conditional_mean(self, x: ArrayLike) -> Float[Array, "N M"]:
-        """φ(x), (N, M), which multiplies the coordinates: φ(x)ᵀu is E[F(x) − m(x) | u] for Ritz and Point."""
+        """φ(x), (N, M), which multiplies the coordinates.
+
+        φ(x)ᵀu is E[F(x) − m(x) | u] for Ritz and Point. For Nyström and inducing functions it is the paper's
+        projection, which equals the conditional mean only when Z is the support of ν with equal weights.
+        """
         return _mean_weights(self, self._checked(x))
 
     @public
@@ -129,6 +134,22 @@ class AbstractBasis(Module):
         if not isinstance(draws, FunctionDraws):
             raise InputError(f"`coordinates` needs function draws. Got {type(draws).__name__}. Use `prior.draw(key)`.")
         return _from_values(self, draws.centred(self.inducing_points))
+
+    @public
+    def whiten(self, u: ArrayLike) -> Float[Array, "... M"]:
+        """Whitened coordinates w = L⁻¹u of coordinates u, (..., M)."""
+        return _divide_root(self, self._checked_coordinates("u", u))
+
+    @public
+    def colour(self, w: ArrayLike) -> Float[Array, "... M"]:
+        """Coordinates u = L w of whitened coordinates w, (..., M)."""
+        return _multiply_root(self, self._checked_coordinates("w", w))
+
+    def _checked_coordinates(self, name: str, value: ArrayLike) -> Array:
+        array = as_float_array(name, value)
+        if array.ndim == 0 or array.shape[-1] != self.size:
+            raise InputError(f"`{name}` must have {self.size} entries in its last axis. Got shape {array.shape}.")
+        return array
 
     def _checked(self, x: ArrayLike) -> Array:
         return as_inputs("x", x, self.inducing_points.shape[1], allow_empty=True)
@@ -152,6 +173,16 @@ def _whitened_weights(basis: AbstractBasis, x: Array) -> Array:
 @compiled
 def _residual(basis: AbstractBasis, x: Array) -> Array:
     return basis.residual(x)
+
+
+@compiled
+def _divide_root(basis: AbstractBasis, u: Array) -> Array:
+    return basis.divide_root(u)
+
+
+@compiled
+def _multiply_root(basis: AbstractBasis, w: Array) -> Array:
+    return basis.multiply_root(w)
 
 
 @compiled

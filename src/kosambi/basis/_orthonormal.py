@@ -43,8 +43,8 @@ class AbstractOrthonormalBasis(AbstractBasis):
     @property
     def report(self) -> BasisReport:
         """How many eigenpairs were kept."""
-        kept, given = self.size, int(self.spectrum.shape[0])
-        condition = float(self.spectrum[0] / self.spectrum[kept - 1])
+        kept, given, span = self.size, int(self.spectrum.shape[0]), count_above(self.spectrum, float(self.tolerance))
+        condition = float(self.spectrum[0] / self.spectrum[span - 1])
         return BasisReport(given, kept, given - kept, float(self.tolerance), 0.0, condition)
 
     def functions(self, x: Float[Array, "N D"]) -> Float[Array, "N M"]:
@@ -55,16 +55,16 @@ class AbstractOrthonormalBasis(AbstractBasis):
             self.inducing_points.shape[0],
         )
 
-    def colour(self, w: Float[Array, "... M"]) -> Float[Array, "... M"]:
-        """U = √Λ w."""
+    def multiply_root(self, w: Float[Array, "... M"]) -> Float[Array, "... M"]:
+        """u = √Λ w."""
         return w * jnp.sqrt(self.eigenvalues)
 
-    def whiten(self, u: Float[Array, "... M"]) -> Float[Array, "... M"]:
-        """W = u/√Λ."""
+    def divide_root(self, u: Float[Array, "... M"]) -> Float[Array, "... M"]:
+        """w = u/√Λ."""
         return u / jnp.sqrt(self.eigenvalues)
 
     def from_values(self, values: Float[Array, "J Z"]) -> Float[Array, "J M"]:
-        """U = AᵀF(Z), by the reproducing property."""
+        """u = AᵀF(Z), by the reproducing property."""
         return values @ self.transform
 
 

@@ -3,7 +3,9 @@ r"""Inducing functions h_m = k(z_m, ·), the paper's second basis (appendix "PLS
     u = ⟨F − m, h⟩ = F(Z) − m(Z),   φ(x) = k(Z, Z)⁻¹ k(Z, x),   Λ = k(Z, Z)²/M
 
 φᵀu is the orthogonal projection of F in the Hilbert space of k, not its conditional mean, and Λ takes Z for a sample
-of ν: the covariance of u itself is r(Z, Z).
+of ν: the covariance of u itself is r(Z, Z). A point that is dropped because the others determine it keeps its weight
+in that sample: with k(·, z) = c_zᵀ k(Z, ·) for each point z given, kept or dropped, Λ = K T Tᵀ K where K = k(Z, Z) for
+the points kept and T Tᵀ = (1/M) Σ_z c_z c_zᵀ, which is I/M when nothing is dropped.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike
 from kosambi.basis._base import AbstractBasis, BasisReport, as_inducing_points, as_random_element, as_tolerance
+from kosambi.basis._orthonormal import DEFAULT_TOLERANCE
 from kosambi.basis._residual import AbstractResidual, GeneralResidual, PointResidual
-from kosambi.basis.points import DEFAULT_TOLERANCE
+from kosambi.basis.points import point_report
 from kosambi.errors import NumericalError
 from kosambi.linalg import cholesky, independent_rows
 from kosambi.precision import at_rest, compiled, public
@@ -26,9 +29,11 @@ from kosambi.priors import AbstractPrior, GaussianRandomElement
 class InducingBasis(AbstractBasis):
     """The paper's inducing functions k(z_m, ·).
 
+    `conditional_mean` gives the weights φ of the paper's projection, which is not the conditional mean of the prior.
+
     Arguments:
         prior: a `GaussianRandomElement`.
-        inducing_points: (M, D), taken as a sample of the measure.
+        inducing_points: (M, D), taken as a sample of the measure; duplicates count as often as they occur.
         tolerance: a point whose k(z, z) given the others is at or below this part of the largest is dropped.
 
     >>> import kosambi as ko
@@ -45,6 +50,7 @@ class InducingBasis(AbstractBasis):
     inducing_points: Float[Array, "M D"]
     gram: Float[Array, "M M"]
     factor: Float[Array, "M M"]
+    spread: Float[Array, "M M"]
     remainder: AbstractResidual
     num_given: Array
     tolerance: Array
@@ -64,7 +70,9 @@ class InducingBasis(AbstractBasis):
         self.gram = np.ascontiguousarray(gram[np.ix_(kept, kept)])
         advice = "Raise `tolerance`, so that more nearly dependent inducing points are dropped."
         self.factor = cholesky(self.gram, advice)
-        self.remainder = at_rest(_remainder(self.prior, self.inducing_points, self.factor))
+        dropped = np.setdiff1d(np.arange(points.shape[0]), kept)
+        self.spread = at_rest(_spread(self.factor, gram[np.ix_(kept, dropped)], points.shape[0]))
+        self.remainder = at_rest(_remainder(self.prior, self.inducing_points, self.factor, self.spread))
 
     @property
     def size(self) -> int:
@@ -73,16 +81,14 @@ class InducingBasis(AbstractBasis):
 
     @property
     def covariance(self) -> Float[Array, "M M"]:
-        """k(Z, Z)²/M."""
-        return self.gram @ self.gram / self.size
+        """k(Z, Z)²/M, with the weight of what was dropped."""
+        root = self.gram @ self.spread
+        return root @ root.T
 
     @property
     def report(self) -> BasisReport:
         """How many points were kept."""
-        given = int(self.num_given)
-        singular = np.linalg.svd(np.asarray(self.factor), compute_uv=False)
-        condition = float((singular[0] / singular[-1]) ** 2)
-        return BasisReport(given, self.size, given - self.size, float(self.tolerance), 0.0, condition)
+        return point_report(self.num_given, self.factor, self.tolerance)
 
     def functions(self, x: Float[Array, "N D"]) -> Float[Array, "N M"]:
         """h(x) = k(x, Z)."""
@@ -93,28 +99,40 @@ class InducingBasis(AbstractBasis):
         return jsl.cho_solve((self.factor, True), self.functions(x).T).T
 
     def whitened_weights(self, x: Float[Array, "N D"]) -> Float[Array, "N M"]:
-        """ψ(x) = φ(x) k(Z, Z)/√M = k(x, Z)/√M."""
-        return self.functions(x) / np.sqrt(self.size)
+        """ψ(x) = φ(x) K T = k(x, Z) T."""
+        return self.functions(x) @ self.spread
 
-    def colour(self, w: Float[Array, "... M"]) -> Float[Array, "... M"]:
-        """U = k(Z, Z) w/√M."""
-        return w @ self.gram / np.sqrt(self.size)
+    def multiply_root(self, w: Float[Array, "... M"]) -> Float[Array, "... M"]:
+        """u = K T w."""
+        return w @ self.spread.T @ self.gram
 
-    def whiten(self, u: Float[Array, "... M"]) -> Float[Array, "... M"]:
-        """W = √M k(Z, Z)⁻¹ u."""
-        flat = jnp.reshape(u, (-1, u.shape[-1]))
-        return np.sqrt(self.size) * jsl.cho_solve((self.factor, True), flat.T).T.reshape(u.shape)
+    def divide_root(self, u: Float[Array, "... M"]) -> Float[Array, "... M"]:
+        """w = T⁻¹ K⁻¹ u."""
+        return _whiten(self.factor, self.spread, jnp.reshape(u, (-1, u.shape[-1])).T).T.reshape(u.shape)
 
     def from_values(self, values: Float[Array, "J Z"]) -> Float[Array, "J M"]:
-        """U = F(Z), by the reproducing property."""
+        """u = F(Z), by the reproducing property."""
         return values
 
 
 @compiled
-def _remainder(prior: GaussianRandomElement, points: Array, factor: Array) -> AbstractResidual:
-    """W = √M k(Z, Z)⁻¹F(Z)."""
-    scale = jnp.sqrt(points.shape[0])
+def _spread(factor: Array, cross: Float[Array, "M L"], num_given: int) -> Float[Array, "M M"]:
+    """T: the Cholesky factor of (1/M) Σ_z c_z c_zᵀ over the points kept (unit vectors) and the L dropped."""
+    if cross.shape[1] == 0:
+        return jnp.eye(cross.shape[0]) / jnp.sqrt(num_given)
+    weights = jsl.cho_solve((factor, True), cross)
+    return jnp.linalg.cholesky((jnp.eye(cross.shape[0]) + weights @ weights.T) / num_given)
+
+
+def _whiten(factor: Array, spread: Array, columns: Float[Array, "M N"]) -> Float[Array, "M N"]:
+    """T⁻¹ K⁻¹ applied to columns."""
+    return jsl.solve_triangular(spread, jsl.cho_solve((factor, True), columns), lower=True)
+
+
+@compiled
+def _remainder(prior: GaussianRandomElement, points: Array, factor: Array, spread: Array) -> AbstractResidual:
+    """What the whitened coordinates w = T⁻¹ K⁻¹ F(Z) leave open."""
     if prior.has_points:
-        return PointResidual(scale * jsl.cho_solve((factor, True), prior.root(points)).T)
-    whitening = scale * jsl.cho_solve((factor, True), jnp.eye(points.shape[0]))
+        return PointResidual(_whiten(factor, spread, prior.root(points)).T)
+    whitening = _whiten(factor, spread, jnp.eye(points.shape[0])).T
     return GeneralResidual(whitening, whitening.T @ prior.pairwise(points, points) @ whitening)

@@ -25,6 +25,8 @@ from kosambi.priors import AbstractPrior, GaussianRandomElement
 class NystromBasis(AbstractOrthonormalBasis):
     """The paper's estimated eigenfunctions of the covariance operator.
 
+    `conditional_mean` gives φ = e, the weights of the paper's projection, which is not the prior's conditional mean.
+
     Arguments:
         prior: a `GaussianRandomElement`.
         inducing_points: (M, D), taken as a sample of the measure.

@@ -23,8 +23,9 @@ from kosambi.linalg import cholesky, count_above, independent_rows, pivoted_qr, 
 from kosambi.precision import at_rest, compiled, public
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
-# Points whose variance given the others is below this part of the largest are dropped.
-DEFAULT_TOLERANCE = 1e-8
+# Points whose variance given the others is below this part of the largest are dropped; no more than the jitter that is
+# usually added in its place.
+DEFAULT_TOLERANCE = 1e-6
 # An exact root of r resolves standard deviations as finely as r itself resolves variances.
 ROOT_TOLERANCE = 1e-16
 # φᵀr(Z, Z)φ loses |φ|² times machine precision, so with an exact root points are also dropped until |φ|² is below this
@@ -41,7 +42,7 @@ class PointBasis(AbstractBasis):
         prior: a `GaussianProcess` or a `GaussianRandomElement`.
         inducing_points: (M, D). Points that the others determine are dropped; see `report`.
         tolerance: the conditional variance, as a part of the largest variance, at or below which a point is dropped;
-            when None 1e-8, and 1e-16 where r has an exact root (a measure made of points) while φ stays moderate.
+            when None 1e-6, and 1e-16 where r has an exact root (a measure made of points) while φ stays moderate.
 
     >>> import kosambi as ko
     >>> prior = ko.GaussianProcess(ko.kernels.Matern52())
@@ -63,13 +64,13 @@ class PointBasis(AbstractBasis):
     @public
     def __init__(self, prior: AbstractPrior, inducing_points: ArrayLike, *, tolerance: float | None = None) -> None:
         self.prior, points = as_inducing_points("PointBasis", prior, inducing_points)
-        has_root = isinstance(self.prior, GaussianRandomElement) and self.prior.has_points
+        element = self.prior if isinstance(self.prior, GaussianRandomElement) and self.prior.has_points else None
         if tolerance is None:
-            tolerance = ROOT_TOLERANCE if has_root else DEFAULT_TOLERANCE
+            tolerance = DEFAULT_TOLERANCE if element is None else ROOT_TOLERANCE
         self.tolerance, self.num_given = as_tolerance(tolerance), np.asarray(points.shape[0])
-        if has_root:
-            root = _root_columns(self.prior, points)
-            kept = _stable_columns(self.prior, root, float(self.tolerance))
+        if element is not None:
+            root = _root_columns(element, points)
+            kept = _stable_columns(element, root, float(self.tolerance))
             _check_some(kept)
             projection, triangle = positive_qr(at_rest(root)[:, kept])
             self.projection, self.factor = at_rest(projection), at_rest(triangle.T)
@@ -96,10 +97,7 @@ class PointBasis(AbstractBasis):
     @property
     def report(self) -> BasisReport:
         """How many points were kept."""
-        given = int(self.num_given)
-        singular = np.linalg.svd(np.asarray(self.factor), compute_uv=False)
-        condition = float((singular[0] / singular[-1]) ** 2)
-        return BasisReport(given, self.size, given - self.size, float(self.tolerance), 0.0, condition)
+        return point_report(self.num_given, self.factor, self.tolerance)
 
     def functions(self, x: Float[Array, "N D"]) -> Float[Array, "N M"]:
         """r(x, Z): the functions that represent the coordinates as inner products."""
@@ -116,18 +114,26 @@ class PointBasis(AbstractBasis):
         """φ(x) = ψ(x) L⁻¹."""
         return jsl.solve_triangular(self.factor, self.whitened_weights(x).T, lower=True, trans=1).T
 
-    def colour(self, w: Float[Array, "... M"]) -> Float[Array, "... M"]:
-        """U = L w."""
+    def multiply_root(self, w: Float[Array, "... M"]) -> Float[Array, "... M"]:
+        """u = L w."""
         return w @ self.factor.T
 
-    def whiten(self, u: Float[Array, "... M"]) -> Float[Array, "... M"]:
-        """W = L⁻¹ u."""
+    def divide_root(self, u: Float[Array, "... M"]) -> Float[Array, "... M"]:
+        """w = L⁻¹ u."""
         flat = jnp.reshape(u, (-1, u.shape[-1]))
         return jsl.solve_triangular(self.factor, flat.T, lower=True).T.reshape(u.shape)
 
     def from_values(self, values: Float[Array, "J Z"]) -> Float[Array, "J M"]:
-        """U = F(Z)."""
+        """u = F(Z)."""
         return values
+
+
+def point_report(num_given: Array, factor: Float[Array, "M M"], tolerance: Array) -> BasisReport:
+    """The report of a basis of points whose covariance, or Gram matrix, has this Cholesky factor."""
+    given, kept = int(num_given), int(factor.shape[0])
+    singular = np.linalg.svd(np.asarray(factor), compute_uv=False)
+    condition = float((singular[0] / singular[-1]) ** 2)
+    return BasisReport(given, kept, given - kept, float(tolerance), 0.0, condition)
 
 
 @compiled
@@ -140,7 +146,7 @@ def _stable_columns(prior: GaussianRandomElement, root: Float[Array, "S Z"], tol
     basis, triangle, pivots = pivoted_qr(root)
     count = count_above(np.abs(np.diagonal(triangle)) ** 2, tolerance)
     support = prior.measure.points  # type: ignore[attr-defined]
-    psi = np.asarray(_project(prior, basis, support[:: max(1, len(support) // _CHECKED_ROWS)]))
+    psi = np.asarray(_project(prior, basis, support[:: -(-len(support) // _CHECKED_ROWS)]))
 
     def is_moderate(size: int) -> bool:
         phi = scipy.linalg.solve_triangular(triangle[:size, :size], psi[:, :size].T)

@@ -23,6 +23,7 @@ from kosambi.basis._residual import PointResidual, ProjectionResidual
 from kosambi.blocks import by_rows
 from kosambi.errors import NumericalError
 from kosambi.linalg import count_above, eigh_decreasing, thin_svd
+from kosambi.measures import PointMeasure
 from kosambi.precision import at_rest, compiled, public
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
@@ -43,7 +44,7 @@ class RitzBasis(AbstractOrthonormalBasis):
     >>> import numpy as np, kosambi as ko
     >>> x = np.linspace(-3.0, 3.0, 200)[:, None]
     >>> prior = ko.GaussianRandomElement(ko.kernels.SquaredExponential(), ko.measures.empirical(x))
-    >>> basis = ko.RitzBasis(prior, x[ko.inducing.greedy_variance(prior, x, 10)])
+    >>> basis = ko.RitzBasis(prior, x[ko.inducing.greedy_variance(prior, x, 12)])
     >>> dense = np.linalg.eigvalsh(prior.kernel(x) / 200)[::-1]
     >>> (basis.eigenvalues[:4] / dense[:4]).round(4)
     array([1., 1., 1., 1.])
@@ -98,12 +99,9 @@ class RitzBasis(AbstractOrthonormalBasis):
 def _point_loading(prior: GaussianRandomElement, points: Array, transform: Array) -> Float[Array, "S M"]:
     """√p e₀(S), whose Gram matrix is A₀ᵀ r(Z, Z) A₀."""
     measure = prior.measure
-    functions = by_rows(
-        lambda rows: prior.kernel.pairwise(rows, points) @ transform,
-        measure.points,
-        points.shape[0],  # type: ignore[attr-defined]
-    )
-    return functions * jnp.sqrt(measure.weights)[:, None]  # type: ignore[attr-defined]
+    assert isinstance(measure, PointMeasure)
+    functions = by_rows(lambda rows: prior.kernel.pairwise(rows, points) @ transform, measure.points, points.shape[0])
+    return functions * jnp.sqrt(measure.weights)[:, None]
 
 
 @compiled

@@ -11,6 +11,7 @@ import abc
 import functools
 import numbers
 import operator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -159,7 +160,7 @@ class AbstractCombination(AbstractKernel):
         self.kernels = tuple(flat)
 
     @classmethod
-    def of(cls, *parts: object) -> AbstractCombination:
+    def of(cls, *parts: Any) -> Any:
         """The combination of kernels and positive numbers, in the order given."""
         return cls(*(Constant(part) if is_number(part) else part for part in parts))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array
@@ -42,7 +43,7 @@ def _matern12_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array,
     (s,), (s_dot,) = primals, tangents
     value = matern12(s)
     # Rounding leaves coinciding points at a tiny distance, where 1/t would blow up the rounding of s_dot.
-    apart = s > jnp.square(1e3 * jnp.finfo(s.dtype).eps)
+    apart = s > jnp.square(1e3 * np.finfo(s.dtype).eps)
     t = jnp.sqrt(jnp.where(apart, s, 1.0))
     return value, jnp.where(apart, -0.5 * value / t, 0.0) * s_dot
 

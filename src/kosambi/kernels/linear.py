@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
@@ -29,7 +31,7 @@ class Linear(AbstractFinite):
     variance: Array
     active_dims: tuple[int, ...] | None = eqx.field(static=True)
 
-    def __init__(self, variance: ArrayLike = 1.0, *, active_dims: object = None) -> None:
+    def __init__(self, variance: ArrayLike = 1.0, *, active_dims: Any = None) -> None:
         self.variance = as_positive("Linear(variance=...)", variance, max_ndim=1)
         self.active_dims = as_active_dims("Linear", active_dims)
 
@@ -47,7 +49,7 @@ class Linear(AbstractFinite):
         return jnp.sqrt(self.variance) * select(x, self.active_dims)
 
     def pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
-        """X diag(variance) zᵀ."""
+        """x diag(variance) zᵀ."""
         return (select(x, self.active_dims) * self.variance) @ select(z, self.active_dims).T
 
     def pointwise(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:

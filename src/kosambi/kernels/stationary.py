@@ -15,6 +15,7 @@ With s = Σ_d ((x_d − z_d)/ℓ_d)² (one lengthscale ℓ for all columns, or o
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -42,7 +43,7 @@ class AbstractStationary(AbstractKernel):
     variance: Array
     active_dims: tuple[int, ...] | None = eqx.field(static=True)
 
-    def __init__(self, lengthscale: ArrayLike = 1.0, variance: ArrayLike = 1.0, *, active_dims: object = None) -> None:
+    def __init__(self, lengthscale: ArrayLike = 1.0, variance: ArrayLike = 1.0, *, active_dims: Any = None) -> None:
         name = type(self).__name__
         self.lengthscale = as_positive(f"{name}(lengthscale=...)", lengthscale, max_ndim=1)
         self.variance = as_positive(f"{name}(variance=...)", variance)
@@ -74,7 +75,7 @@ class AbstractRadial(AbstractStationary):
 
     @abc.abstractmethod
     def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
-        """K / variance as a function of the squared scaled distance s."""
+        """k / variance as a function of the squared scaled distance s."""
 
     @abc.abstractmethod
     def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
@@ -117,8 +118,8 @@ class AbstractMatern(AbstractRadial):
 
     def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
         """√(ν / χ²_ν), which makes normal vectors Student t."""
-        half = 0.5 * self.degrees_of_freedom
-        return jnp.sqrt(half / jax.random.gamma(key, half, (num_frequencies,)))
+        normal = jax.random.normal(key, (num_frequencies, self.degrees_of_freedom))
+        return jnp.sqrt(self.degrees_of_freedom / jnp.sum(jnp.square(normal), axis=1))
 
 
 class Matern12(AbstractMatern):
@@ -186,7 +187,7 @@ class RationalQuadratic(AbstractRadial):
         variance: ArrayLike = 1.0,
         alpha: ArrayLike = 1.0,
         *,
-        active_dims: object = None,
+        active_dims: Any = None,
     ) -> None:
         super().__init__(lengthscale, variance, active_dims=active_dims)
         self.alpha = as_positive("RationalQuadratic(alpha=...)", alpha)
@@ -220,7 +221,7 @@ class Periodic(AbstractStationary):
         variance: ArrayLike = 1.0,
         period: ArrayLike = 1.0,
         *,
-        active_dims: object = None,
+        active_dims: Any = None,
     ) -> None:
         super().__init__(lengthscale, variance, active_dims=active_dims)
         self.period = as_positive("Periodic(period=...)", period, max_ndim=1)

@@ -58,7 +58,7 @@ class GaussianProcess(AbstractPrior):
         num_draws: int = 1,
         *,
         num_columns: int | None = None,
-        num_features: int = 256,
+        num_features: int = 512,
         shared_features: bool = False,
         at: ArrayLike | None = None,
     ) -> FunctionDraws:
@@ -66,8 +66,8 @@ class GaussianProcess(AbstractPrior):
 
         By random Fourier features where the kernel is made of stationary and finite-rank kernels: at every single
         input the law is exact, and so is the covariance of any two values; joint moments of order four are off by
-        O(1/num_features). For other kernels, and whenever `at` is given, by a dense factorisation: exact at the rows
-        of `at`, and elsewhere the conditional mean given those values. See `kosambi.features`.
+        O(1/num_features). See `kosambi.features`. With `at=...`, which other kernels require, by a dense
+        factorisation: exact at the rows of `at`, and elsewhere the conditional mean given those values.
 
         Arguments:
             key: a JAX random key.

@@ -79,7 +79,7 @@ class GaussianRandomElement(AbstractPrior):
         return smoothed_diagonal(self.kernel, self.measure, x)
 
     @public
-    def draw(self, key: Key, num_draws: int = 1, *, num_features: int = 256) -> FunctionDraws:
+    def draw(self, key: Key, num_draws: int = 1, *, num_features: int = 512) -> FunctionDraws:
         """`num_draws` functions from the prior, callable anywhere.
 
         Exact finite sums Σ_i √p_i ω_i k(·, s_i) where ν is made of points. For a normal part of ν each draw takes
@@ -131,7 +131,7 @@ class KernelFunction(Module):
 
     @public
     def __call__(self, x: ArrayLike) -> Float[Array, " N"]:
-        """F at the rows of `x`."""
+        """f at the rows of `x`."""
         x = as_inputs("x", x, self.points.shape[1], allow_empty=True)
         return _expansion(KernelExpansion(self.kernel, self.points, self.coefficients[None]), x)[0]
 

@@ -1,0 +1,51 @@
+# Every target sets up what it needs in .venv; Python >= 3.11 with venv and pip is all that must be there.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format docs clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kosambi needs Python 3.11 or later; try make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+# Stamps: installed once, and again when pyproject.toml changes.
+$(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
+	$(PIP) -e ".[dev]"
+	@touch $@
+
+$(VENV)/.docs-installed: $(VENV)/.dev-installed
+	$(PIP) -e ".[docs]"
+	@touch $@
+
+demo: $(VENV)/.dev-installed ## draw prior functions and a spectrum into demo/
+	$(BIN)/python examples/prior_functions.py --out demo
+
+lint: $(VENV)/.dev-installed ## style, types, and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint ## lint, then all tests but the slow ones
+	$(BIN)/pytest -n 2
+
+test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
+	$(BIN)/pytest -n 2 -m slow
+
+format: $(VENV)/.dev-installed ## rewrite the code in the house style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+docs: $(VENV)/.docs-installed ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+clean: ## remove everything that make made
+	rm -rf $(VENV) site demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,93 @@
+"""The project's own promises: examples run, files are small, everything public is documented."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import kosambi as ko
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+def code_blocks(page: Path) -> str:
+    """The Python code of a page, blocks joined in order, so that later ones may use what earlier ones made."""
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if code_blocks(page)], ids=lambda page: page.name)
+def test_code_in_the_documentation_runs(page, tmp_path):
+    command = [sys.executable, "-W", "error", "-c", code_blocks(page)]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_readme_example_is_short_and_prints():
+    block = code_blocks(ROOT / "README.md")
+    lines = [line for line in block.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    assert len(lines) <= 14
+    assert "print(" in block
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run(script, tmp_path):
+    command = [sys.executable, "-W", "error", str(script), "--out", str(tmp_path / "out")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    pictures = list((tmp_path / "out").glob("*.png"))
+    assert pictures
+    assert all(picture.stat().st_size > 10_000 for picture in pictures)
+    assert all(picture.name in result.stdout for picture in pictures)
+
+
+def test_files_stay_small():
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for folder in ("src", "tests", "examples", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+        if (lines := len(path.read_text().splitlines())) > 400
+    }
+    assert not long
+
+
+def public_objects():
+    for info in pkgutil.walk_packages(ko.__path__, "kosambi."):
+        module = importlib.import_module(info.name)
+        yield info.name, module
+        for name, value in vars(module).items():
+            local = getattr(value, "__module__", None) == info.name
+            if local and not name.startswith("_") and (inspect.isclass(value) or inspect.isfunction(value)):
+                yield f"{info.name}.{name}", value
+
+
+def test_public_things_have_docstrings():
+    assert [name for name, thing in public_objects() if not inspect.getdoc(thing)] == []
+
+
+def test_metadata_is_valid():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["cff-version"] == "1.2.0"
+    assert "Near-Optimal Approximations for Bayesian Inference in Function Space" in str(citation)
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    assert {repo["repo"] for repo in hooks["repos"]} == {"local"}
+    assert ko.__version__ in (ROOT / "CITATION.cff").read_text()
+    assert "Unreleased" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_import_is_light():
+    """Heavy packages are imported when they are needed, not by `import kosambi`."""
+    code = (
+        "import sys, kosambi; print([m for m in ('sklearn', 'matplotlib', 'pandas', 'blackjax') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
