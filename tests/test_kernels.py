@@ -102,6 +102,22 @@ def test_equal_points_are_at_distance_zero_far_from_the_origin(rng):
     np.testing.assert_array_equal(distance, distance.T)
 
 
+def test_far_off_inputs_lose_no_digits(rng):
+    near = rng.integers(-8, 8, size=(20, 2)) / 8.0
+    for kernel in (k.Matern12(0.3), k.SquaredExponential([0.3, 0.7])):
+        np.testing.assert_allclose(kernel(near + 2.0**20), kernel(near), rtol=1e-14)
+
+
+def test_periodic_harmonics_have_the_right_spread_for_short_lengthscales():
+    for lengthscale in (1e-5, 1e-3, 0.1, 2.0):
+        with jax.enable_x64(True):
+            kernel = k.Periodic(lengthscale, period=2 * np.pi)
+            drawn = np.asarray(kernel.sample_frequencies(jax.random.key(0), 20_000, 1))
+        np.testing.assert_allclose(drawn, np.round(drawn))
+        # The variance of a harmonic is 1/ℓ²; the fourth moment of a Skellam variable adds ℓ² to that of a normal one.
+        np.testing.assert_allclose(np.std(drawn) * lengthscale, 1.0, atol=4.5 * np.sqrt((2 + lengthscale**2) / 80_000))
+
+
 @pytest.mark.parametrize("columns", [1, 16, 40])
 def test_squared_distance_and_its_derivatives(columns, rng):
     x, z = rng.normal(size=(6, columns)), rng.normal(size=(4, columns))
@@ -184,6 +200,9 @@ def test_matern_derivatives_at_and_near_coinciding_points(kernel):
         (lambda: k.Matern52(active_dims=[1])([[1.0]]), "uses column 1"),
         (lambda: k.Matern52(lengthscale=[1.0, 2.0])([[1.0, 2.0, 3.0]]), "2 entries in `lengthscale` for 3"),
         (lambda: k.Periodic(period=[1.0, 2.0])([[1.0, 2.0, 3.0]]), "2 entries in `period` for 3"),
+        (lambda: k.Matern52()([["1.5"]]), "must hold numbers"),
+        (lambda: k.Matern52()(np.array([["2020-01-01"]], dtype="datetime64[D]")), "must hold numbers"),
+        (lambda: k.Matern52()(np.ma.masked_greater([[1.0], [2.0]], 1.5)), "masked"),
         (lambda: k.Matern52()([1.0, 2.0]), r"x\[:, None\]"),
         (lambda: k.Matern52()([[[1.0]]]), r"shape \(N, D\)"),
         (lambda: k.Matern52()([[np.nan], [1.0], [np.inf]]), r"2 NaN or infinite values \(rows 0, 2\)"),

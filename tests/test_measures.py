@@ -52,6 +52,13 @@ def test_points_drawn_from_a_normal_measure():
     np.testing.assert_allclose(np.cov(points.T), covariance, atol=3.3 * np.sqrt(8.0 / 20_000))
 
 
+def test_measures_of_weight_zero_drop_out_and_huge_weights_do_not_overflow():
+    points, normal = m.empirical([[0.0], [1.0]]), m.gaussian([0.0], [[1.0]])
+    assert isinstance(m.mixture([points, normal], [1.0, 0.0]), m.PointMeasure)
+    assert isinstance(m.mixture([points, normal], [0.0, 1.0]), m.MixtureMeasure)
+    np.testing.assert_allclose(m.points([[0.0], [1.0]], [1e308, 1e308]).weights, 0.5)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -82,3 +82,41 @@ def test_strided_and_fortran_ordered_inputs_give_the_same_numbers(rng):
     np.testing.assert_array_equal(kernel(np.asfortranarray(x[::2, ::2])), expected)
     measure = ko.measures.empirical(np.asfortranarray(x))
     assert measure.points.flags.c_contiguous
+
+
+def test_a_live_jitted_method_does_not_poison_direct_calls():
+    """JAX caches, by identity, how it converted the arrays that a jitted function closes over."""
+    x = np.linspace(-1.0, 1.0, 9)[:, None]
+    basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.SquaredExponential(0.5)), x)
+    before = basis.conditional_mean([[0.3]])
+    alive = jax.jit(basis.conditional_mean)
+    alive(np.array([[0.3]]))
+    np.testing.assert_array_equal(basis.conditional_mean([[0.3]]), before)
+    np.testing.assert_array_equal(basis.prior.kernel(x), ko.kernels.SquaredExponential(0.5)(x))
+    assert alive(np.array([[0.3]])).dtype == np.float32
+
+
+def test_objects_do_not_share_memory_with_what_they_were_made_from(rng):
+    x, lengthscale = rng.normal(size=(20, 2)), np.array([1.0, 2.0])
+    kernel, measure = ko.kernels.Matern52(lengthscale), ko.measures.empirical(x)
+    prior = ko.GaussianRandomElement(kernel, measure)
+    bases = [basis(prior, x) for basis in (ko.NystromBasis, ko.RitzBasis, ko.InducingBasis, ko.PointBasis)]
+    for thing in (kernel, measure, prior, *bases):
+        for leaf in jax.tree.leaves(thing):
+            assert not np.shares_memory(leaf, x)
+            assert not np.shares_memory(leaf, lengthscale)
+
+
+def test_owners_of_a_callable_mean_cross_a_jit_boundary(rng):
+    x = rng.normal(size=(6, 1))
+    prior = ko.GaussianProcess(ko.kernels.Matern52(), mean=lambda v: v[:, 0])
+    draws = prior.draw(jax.random.key(0), 2)
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(jax.jit(lambda d, v: d(v))(draws, x), draws(x), atol=1e-12)
+        np.testing.assert_allclose(
+            jax.jit(prior.draw)(jax.random.key(0))(x), prior.draw(jax.random.key(0))(x), atol=1e-9
+        )
+        basis = ko.PointBasis(prior, x)
+        np.testing.assert_allclose(
+            jax.jit(lambda b, v: b.conditional_mean(v))(basis, x), basis.conditional_mean(x), atol=1e-9
+        )

@@ -59,28 +59,6 @@ class KernelExpansion(AbstractExpansion):
         return rows.T
 
 
-class ScatteredExpansion(AbstractExpansion):
-    """F_j = Σ_r c_jr k(·, s_jr), with points of its own for each j."""
-
-    kernel: AbstractKernel
-    points: Float[Array, "J R D"]
-    coefficients: Float[Array, "J R"]
-
-    @property
-    def num_draws(self) -> int:
-        """J."""
-        return int(self.coefficients.shape[0])
-
-    def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
-        """One function at a time, in blocks of rows."""
-
-        def one(part: tuple[Array, Array]) -> Array:
-            points, coefficients = part
-            return by_rows(lambda block: self.kernel.pairwise(block, points) @ coefficients, x, points.shape[0])
-
-        return _map_draws(one, (self.points, self.coefficients), x.shape[0] * self.points.shape[1])
-
-
 class FiniteExpansion(AbstractExpansion):
     """F_j = Σ_p c_jp a_p(·), a the features of a product of finite-rank kernels; exact."""
 
@@ -94,7 +72,9 @@ class FiniteExpansion(AbstractExpansion):
 
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
         """C a(x)ᵀ."""
-        return self.coefficients @ product_features(self.factors, x).T
+        num_features = self.coefficients.shape[1]
+        rows = by_rows(lambda block: product_features(self.factors, block) @ self.coefficients.T, x, 2 * num_features)
+        return rows.T
 
 
 class FourierExpansion(AbstractExpansion):
@@ -212,6 +192,16 @@ def _evaluate(parts: tuple[AbstractExpansion, ...], x: Array) -> Array:
     return total
 
 
+class MeanFunction(Module):
+    """A plain function as a prior mean, kept out of the leaves so that its owner stays a pytree of arrays."""
+
+    function: Callable[[Array], ArrayLike] = eqx.field(static=True)
+
+    def __call__(self, x: Array) -> ArrayLike:
+        """The function itself."""
+        return self.function(x)
+
+
 @compiled
 def _add_mean(values: Array, mean: Array) -> Array:
     return values + mean
@@ -219,8 +209,10 @@ def _add_mean(values: Array, mean: Array) -> Array:
 
 def as_mean(mean: Any) -> Any:
     """A checked prior mean: a finite number as a float64 array, or a callable as it is."""
-    if callable(mean):
+    if isinstance(mean, eqx.Module):
         return mean
+    if callable(mean):
+        return MeanFunction(mean)
     value = as_float_array("mean", mean)
     if value.ndim != 0 or not (is_traced(value) or np.isfinite(value)):
         raise InputError(f"`mean` must be a finite number or a callable from (N, D) to (N,). Got {mean!r}.")

@@ -24,6 +24,10 @@ class PrecisionWarning(UserWarning):
     """Work that kosambi does in float64 is about to run in float32."""
 
 
+class RoundingWarning(UserWarning):
+    """A number that cannot be negative came out so by more than rounding, and was set to zero."""
+
+
 class TruncationWarning(UserWarning):
     """Fewer points or functions were kept than were asked for."""
 
@@ -34,17 +38,22 @@ def is_traced(value: object) -> bool:
 
 
 def as_float_array(name: str, value: ArrayLike) -> Array:
-    """`value` as a contiguous float64 NumPy array, or as it is under a trace."""
+    """`value` copied to a contiguous float64 NumPy array, or as it is under a trace."""
     if is_traced(value):
         return jax.numpy.asarray(value)
+    if np.ma.is_masked(value):
+        raise InputError(f"`{name}` has masked entries. Drop or impute those rows, and pass a plain array.")
+    given = np.asarray(value)
     try:
-        array = np.ascontiguousarray(np.asarray(value, dtype=np.float64))
+        if given.dtype.kind not in "biufO":
+            raise TypeError(given.dtype)
+        # A copy, so that nobody changes what an object holds by writing to the array it was made from.
+        return np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"`{name}` must hold numbers. Got {_described(value)}. Convert it to a numeric array first."
+            f"`{name}` must hold numbers. Got {_described(value)} of type {given.dtype}. "
+            "Convert it to a numeric array first."
         ) from error
-    # ascontiguousarray turns scalars into vectors; keep the shape that was given.
-    return array.reshape(np.shape(value))
 
 
 def check_finite(name: str, array: Array) -> None:
@@ -104,7 +113,7 @@ def check_key(value: object) -> Key:
     """Refuse anything that is not one JAX random key."""
     if isinstance(value, jax.Array | np.ndarray):
         typed = jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key)
-        if (typed and value.ndim == 0) or (value.dtype == np.uint32 and value.ndim == 1):
+        if (typed and value.ndim == 0) or (value.dtype == np.uint32 and value.shape in ((2,), (4,))):
             return value
         raise InputError(
             f"`key` must be a single random key. Got an array of shape {value.shape} and type {value.dtype}. "

@@ -143,6 +143,8 @@ def kmeans(key: Key, x: ArrayLike, num_inducing: int) -> Int[np.ndarray, " M"]:
 
 def _checked(x: ArrayLike, num_inducing: int) -> tuple[Array, int]:
     x = as_inputs("x", x)
+    if is_traced(x):
+        raise InputError("Inducing points are chosen among concrete arrays. Do it outside `jit` and `vmap`.")
     limit = "the number of rows of x"
     return x, as_count("num_inducing", num_inducing, at_most=x.shape[0], limit_name=limit)
 

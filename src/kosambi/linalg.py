@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jaxtyping import Float, Int
 
 from kosambi._types import Array
@@ -43,6 +42,13 @@ def positive_qr(matrix: Float[Array, "S M"]) -> tuple[Float[Array, "S K"], Float
     return orthonormal * signs, signs[:, None] * triangle
 
 
+def check_gram(name: str, matrix: Float[Array, "N M"]) -> Float[Array, "N M"]:
+    """Refuse a matrix that has overflowed."""
+    if not np.all(np.isfinite(np.asarray(matrix))):
+        raise NumericalError(f"{name} has overflowed. Use a kernel with a smaller variance, or scale the data.")
+    return matrix
+
+
 def count_above(values: Float[Array, " M"], tolerance: float) -> int:
     """How many of decreasing non-negative `values` exceed `tolerance` times the first."""
     values = np.asarray(values)
@@ -53,6 +59,8 @@ def cholesky(matrix: Float[Array, "M M"], advice: str) -> Float[Array, "M M"]:
     """The lower Cholesky factor; a matrix that is not numerically positive definite raises with `advice`."""
     if is_traced(matrix):
         return jnp.linalg.cholesky(matrix)
+    import scipy.linalg  # here, because it doubles what `import kosambi` adds to `import jax`
+
     try:
         return np.ascontiguousarray(scipy.linalg.cholesky(np.asarray(matrix), lower=True))
     except np.linalg.LinAlgError as error:
@@ -68,6 +76,8 @@ def independent_rows(gram: Float[Array, "M M"], tolerance: float) -> Int[np.ndar
     largest = float(np.max(np.diagonal(matrix)))
     if not largest > 0:
         return np.empty(0, dtype=np.intp)
+    import scipy.linalg
+
     _, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix, tol=tolerance * largest, lower=1)
     return np.sort(pivots[:rank] - 1).astype(np.intp)
 
@@ -83,6 +93,8 @@ class PivotedQR(NamedTuple):
 def pivoted_qr(matrix: Float[Array, "S M"]) -> PivotedQR:
     """QR with column pivoting of a tall matrix, through a plain QR so that LAPACK pivots a square one."""
     tall, square = positive_qr(matrix)
+    import scipy.linalg
+
     rotation, triangle, pivots = scipy.linalg.qr(np.asarray(square), pivoting=True)
     return PivotedQR(tall @ rotation, triangle, pivots)
 

@@ -137,6 +137,8 @@ def subsample(key: Key, x: ArrayLike, size: int) -> PointMeasure:
     (4, 1)
     """
     x = as_inputs("x", x)
+    if is_traced((key, x)):
+        raise InputError("`subsample` needs concrete arrays. Call it outside `jit` and `vmap`.")
     size = as_count("subsample(size=...)", size, at_most=x.shape[0], limit_name="the number of rows of x")
     rows = jax.random.choice(check_key(key), x.shape[0], (size,), replace=False)
     return PointMeasure(x[np.asarray(rows)])
@@ -173,6 +175,8 @@ def mixture(measures: Sequence[AbstractMeasure], weights: ArrayLike | None = Non
     atoms: list[tuple[Array, Array]] = []
     smooth: list[tuple[float, AbstractMeasure]] = []
     for share, measure in _flattened(shares, given):
+        if share == 0:
+            continue
         if isinstance(measure, PointMeasure):
             atoms.append((measure.points, share * measure.weights))
         else:
@@ -202,13 +206,15 @@ def _as_weights(name: str, weights: ArrayLike, size: int, of_what: str) -> Float
         raise InputError(f"`{name}` must have shape ({size},), one a row of the {of_what}. Got {array.shape}.")
     if is_traced(array):
         return array / jnp.sum(array)
-    total = float(np.sum(array))
+    largest = float(np.max(array))
+    # Scaled first, because a sum of huge weights overflows.
+    total = float(np.sum(array / largest)) if 0 < largest < np.inf else 0.0
     if not np.all(np.isfinite(array)) or np.any(array < 0) or not total > 0:
         raise InputError(
             f"`{name}` must be finite, not negative, and sum to a positive number. Got a smallest weight of "
-            f"{float(np.min(array)):.3g} and a sum of {total:.3g}. Clip them at zero, or drop those {of_what}."
+            f"{float(np.min(array)):.3g} and a largest of {largest:.3g}. Clip them at zero, or drop those {of_what}."
         )
-    return array / total
+    return array / largest / total
 
 
 @compiled

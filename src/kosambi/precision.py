@@ -84,7 +84,12 @@ def compiled(function: Function) -> Function:
 
 
 def _lift(leaf: Any) -> Any:
-    return jnp.asarray(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
+    if not isinstance(leaf, np.ndarray | np.generic):
+        return leaf
+    array = np.asarray(leaf)
+    # JAX remembers by identity how it converted an array that a live jitted function closes over: the next conversion,
+    # in another precision, would get the old one. A view is a new identity without a copy.
+    return jnp.asarray(array.view(), dtype=jax.dtypes.canonicalize_dtype(array.dtype))
 
 
 _warned: set[str] = set()

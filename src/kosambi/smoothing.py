@@ -8,15 +8,16 @@ exponential k with variance v and scales L = diag(ℓ²), with m = (x + z)/2,
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array
+from kosambi._types import Array, Key
 from kosambi.blocks import by_rows
 from kosambi.errors import InputError
-from kosambi.kernels import AbstractKernel, Constant, Product, SquaredExponential
+from kosambi.kernels import AbstractFinite, AbstractKernel, Constant, Product, SquaredExponential
 from kosambi.kernels._columns import select
 from kosambi.kernels._distance import squared_distance
 from kosambi.measures import AbstractMeasure, GaussianMeasure, MixtureMeasure, PointMeasure
@@ -73,6 +74,39 @@ def smoothed_diagonal(kernel: AbstractKernel, measure: AbstractMeasure, x: Float
     assert isinstance(measure, GaussianMeasure)
     scale, _, centre = _normal_integral(kernel, measure)
     return scale * jnp.exp(-2.0 * jnp.sum(jnp.square(centre(x)), axis=1))
+
+
+class Envelope(AbstractFinite):
+    """h(x)h(z) with h(x)² = r(x, x) for a normal ν: what is left of r beside a stationary squared exponential.
+
+    r(x, z) = h(x) h(z) exp(−½ (x−z)ᵀQ(x−z)) with Q = L⁻¹/2 − P/4 and P = (Σ + L/2)⁻¹.
+    """
+
+    kernel: AbstractKernel
+    measure: GaussianMeasure
+
+    def finite_features(self, x: Float[Array, "N D"]) -> Float[Array, "N P"]:
+        """h(x)."""
+        return jnp.sqrt(self.pointwise(x))[:, None]
+
+    def pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
+        """h(x) h(z)."""
+        return self.finite_features(x) @ self.finite_features(z).T
+
+    def pointwise(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """r(x, x)."""
+        return smoothed_diagonal(self.kernel, self.measure, x)
+
+    def sample_frequencies(self, key: Key, num_frequencies: int) -> Float[Array, "R D"]:
+        """ω ~ N(0, Q), so that r(x, z) = h(x) h(z) E cos ω·(x − z)."""
+        _, base = _as_squared_exponential(self.kernel)
+        num_columns = self.measure.num_columns
+        dims = np.arange(num_columns) if base.active_dims is None else np.asarray(base.active_dims)
+        squared = jnp.broadcast_to(jnp.square(base.lengthscale), (len(dims),))
+        inner = jnp.linalg.inv(self.measure.covariance[np.ix_(dims, dims)] + jnp.diag(0.5 * squared))
+        root = jnp.linalg.cholesky(jnp.diag(0.5 / squared) - 0.25 * inner)
+        drawn = jax.random.normal(key, (num_frequencies, len(dims))) @ root.T
+        return jnp.zeros((num_frequencies, num_columns)).at[:, dims].set(drawn)
 
 
 def _normal_integral(kernel: AbstractKernel, measure: GaussianMeasure):  # type: ignore[no-untyped-def]

@@ -191,6 +191,34 @@ def test_more_inducing_points_than_support_points(rng):
         np.testing.assert_allclose(basis.residual_variance(z), 0.0, atol=1e-12)
 
 
+def test_residual_of_inducing_functions_with_a_normal_measure_keeps_its_digits():
+    kernel, z = k.SquaredExponential(0.6, 1.5), np.linspace(-3.0, 3.0, 25)[:, None]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(150)
+    x = np.linspace(-3.0, 3.0, 61)[:, None]
+    found = [
+        ko.InducingBasis(ko.GaussianRandomElement(kernel, measure), z).residual_variance(x)
+        for measure in (ko.measures.gaussian([0.0], [[1.0]]), ko.measures.points(nodes[:, None], weights))
+    ]
+    np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-13)
+
+
+def test_ritz_coordinates_of_draws_have_unit_variance_even_the_smallest():
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, (300, 1))
+    prior = ko.GaussianRandomElement(k.SquaredExponential(1.0), ko.measures.empirical(x))
+    basis = ko.RitzBasis(prior, np.linspace(-6.0, 6.0, 40)[:, None])
+    w = basis.whiten(basis.coordinates(prior.draw(jax.random.key(0), 4000)))
+    np.testing.assert_allclose(w.var(axis=0), 1.0, atol=5 * np.sqrt(2 / 4000))
+
+
+def test_bad_input_overflow_is_named():
+    prior = ko.GaussianRandomElement(k.Matern52(variance=1e200), ko.measures.empirical([[0.0], [1.0]]))
+    with pytest.raises(NumericalError, match="overflowed"):
+        ko.PointBasis(ko.GaussianRandomElement(k.Linear(1e300), ko.measures.empirical([[1e9]])), [[1e9]])
+    for basis_type in (ko.RitzBasis, ko.NystromBasis, ko.InducingBasis):
+        with pytest.raises(NumericalError, match="overflowed"):
+            basis_type(prior, [[0.0], [1.0]])
+
+
 def test_reports_read_well(curve_prior, curve_inputs):
     report = ko.RitzBasis(curve_prior, curve_inputs[:100]).report
     assert str(report).startswith(f"{report.num_kept} of 100 kept, {report.dropped} dropped")

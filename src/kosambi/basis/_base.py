@@ -8,18 +8,24 @@ with Λ = L Lᵀ. A function is carried back as m(x) + φ(x)ᵀu plus an indepen
 from __future__ import annotations
 
 import abc
-from typing import NamedTuple
+import warnings
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike
 from kosambi.basis._residual import AbstractResidual
 from kosambi.blocks import by_rows
 from kosambi.draws import FunctionDraws
-from kosambi.errors import InputError, as_float_array, as_inputs, is_traced
+from kosambi.errors import InputError, RoundingWarning, as_float_array, as_inputs, is_traced
+from kosambi.linalg import check_gram
 from kosambi.precision import Module, compiled, public
 from kosambi.priors import AbstractPrior, GaussianRandomElement
+
+# A residual variance below minus this part of the largest prior variance is more than rounding.
+_LARGEST_ROUNDING = 1e-8
 
 
 class BasisReport(NamedTuple):
@@ -51,7 +57,7 @@ class AbstractBasis(Module):
     inducing_points: eqx.AbstractVar[Array]
     remainder: eqx.AbstractVar[AbstractResidual]
 
-    is_conditional: eqx.AbstractClassVar[bool]
+    is_conditional: ClassVar[bool]
     """Whether φ(x)ᵀu is E[F(x) − m(x) | u], so that the residual is independent of u."""
 
     @property
@@ -82,12 +88,8 @@ class AbstractBasis(Module):
         """ψ(x) = φ(x) L, traceable, for checked inputs."""
 
     def residual(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """The residual variance, traceable, for checked inputs, in blocks of rows."""
-        return by_rows(
-            lambda rows: self.remainder.variance(self.prior, self.inducing_points, rows, self.whitened_weights(rows)),
-            x,
-            self.remainder.elements_per_row(),
-        )
+        """The residual variance, traceable, for checked inputs, in blocks of rows; rounding may leave it below zero."""
+        return by_rows(lambda rows: self.remainder.variance(self, rows), x, self.remainder.elements_per_row(self))
 
     @abc.abstractmethod
     def multiply_root(self, w: Float[Array, "... M"]) -> Float[Array, "... M"]:
@@ -125,8 +127,21 @@ class AbstractBasis(Module):
 
     @public
     def residual_variance(self, x: ArrayLike) -> Float[Array, " N"]:
-        """The prior variance, (N,), of what the coordinates leave open: Var[F(x) − φ(x)ᵀu]. Never negative."""
-        return _residual(self, self._checked(x))
+        """The prior variance, (N,), of what the coordinates leave open: Var[F(x) − φ(x)ᵀu].
+
+        Never negative: what rounding leaves below zero is set to zero, with a `RoundingWarning` if that is more than
+        1e-8 of the largest prior variance.
+        """
+        x = self._checked(x)
+        smallest, residual = _clipped_residual(self, x)
+        if not is_traced(smallest) and smallest < -_LARGEST_ROUNDING:
+            warnings.warn(
+                f"A residual variance of {float(smallest):.1e} of the largest prior variance was set to zero. "
+                "The inducing points are too close together for this kernel; raise `tolerance` or take fewer.",
+                RoundingWarning,
+                stacklevel=3,
+            )
+        return residual
 
     @public
     def coordinates(self, draws: FunctionDraws) -> Float[Array, "J M"]:
@@ -171,8 +186,10 @@ def _whitened_weights(basis: AbstractBasis, x: Array) -> Array:
 
 
 @compiled
-def _residual(basis: AbstractBasis, x: Array) -> Array:
-    return basis.residual(x)
+def _clipped_residual(basis: AbstractBasis, x: Array) -> tuple[Array, Array]:
+    residual = basis.residual(x)
+    largest = jnp.max(basis.prior.pointwise(basis.inducing_points))
+    return jnp.min(residual, initial=0.0) / largest, jnp.maximum(residual, 0.0)
 
 
 @compiled
@@ -204,6 +221,7 @@ def as_inducing_points(basis: str, prior: object, inducing_points: ArrayLike) ->
             f"`{basis}` needs concrete arrays: how many functions it keeps depends on their values. "
             "Build it outside `jit` and `grad`; a finished basis is a pytree and may be used inside."
         )
+    check_gram("The prior variance at the inducing points", prior.variance(points)[None])
     return prior, points
 
 

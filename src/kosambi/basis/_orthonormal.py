@@ -11,7 +11,7 @@ from kosambi.basis._base import AbstractBasis, BasisReport
 from kosambi.basis._residual import AbstractResidual
 from kosambi.blocks import by_rows
 from kosambi.errors import NumericalError, is_traced
-from kosambi.linalg import count_above, eigh_decreasing
+from kosambi.linalg import check_gram, count_above, eigh_decreasing
 from kosambi.precision import compiled
 from kosambi.priors import GaussianRandomElement
 
@@ -72,7 +72,7 @@ def orthonormal_span(
     prior: GaussianRandomElement, points: Float[Array, "Z D"], tolerance: float
 ) -> tuple[Float[Array, " Z"], Float[Array, "Z M"]]:
     """All eigenvalues of k(Z, Z), and A = V D^{−1/2} for those above the tolerance, so that Aᵀk(Z, Z)A = I."""
-    values, vectors = eigh_decreasing(prior.kernel(points))
+    values, vectors = eigh_decreasing(check_gram("k(Z, Z)", prior.kernel(points)))
     kept = count_above(values, tolerance)
     if kept == 0:
         raise NumericalError(

@@ -10,6 +10,7 @@ the points kept and T Tᵀ = (1/M) Σ_z c_z c_zᵀ, which is I/M when nothing is
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
@@ -21,7 +22,7 @@ from kosambi.basis._orthonormal import DEFAULT_TOLERANCE
 from kosambi.basis._residual import AbstractResidual, GeneralResidual, PointResidual
 from kosambi.basis.points import point_report
 from kosambi.errors import NumericalError
-from kosambi.linalg import cholesky, independent_rows
+from kosambi.linalg import check_gram, cholesky, independent_rows
 from kosambi.precision import at_rest, compiled, public
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
@@ -52,7 +53,7 @@ class InducingBasis(AbstractBasis):
     factor: Float[Array, "M M"]
     spread: Float[Array, "M M"]
     remainder: AbstractResidual
-    num_given: Array
+    num_given: int = eqx.field(static=True)
     tolerance: Array
 
     @public
@@ -61,8 +62,8 @@ class InducingBasis(AbstractBasis):
     ) -> None:
         prior, points = as_inducing_points("InducingBasis", prior, inducing_points)
         self.prior = as_random_element("InducingBasis", prior)
-        self.tolerance, self.num_given = as_tolerance(tolerance), np.asarray(points.shape[0])
-        gram = self.prior.kernel(points)
+        self.tolerance, self.num_given = as_tolerance(tolerance), int(points.shape[0])
+        gram = check_gram("k(Z, Z)", self.prior.kernel(points))
         kept = independent_rows(gram, float(self.tolerance))
         if kept.size == 0:
             raise NumericalError("k(Z, Z) is zero, so the inducing points span nothing. Choose other ones.")
@@ -134,5 +135,4 @@ def _remainder(prior: GaussianRandomElement, points: Array, factor: Array, sprea
     """What the whitened coordinates w = T⁻¹ K⁻¹ F(Z) leave open."""
     if prior.has_points:
         return PointResidual(_whiten(factor, spread, prior.root(points)).T)
-    whitening = _whiten(factor, spread, jnp.eye(points.shape[0])).T
-    return GeneralResidual(whitening, whitening.T @ prior.pairwise(points, points) @ whitening)
+    return GeneralResidual(None, prior.pairwise(points, points))

@@ -65,7 +65,6 @@ class NystromBasis(AbstractOrthonormalBasis):
 
 @compiled
 def _remainder(prior: GaussianRandomElement, points: Array, transform: Array, eigenvalues: Array) -> AbstractResidual:
-    whitening = transform / jnp.sqrt(eigenvalues)
     if prior.has_points:
-        return PointResidual(prior.root(points).T @ whitening)
-    return GeneralResidual(whitening, whitening.T @ prior.pairwise(points, points) @ whitening)
+        return PointResidual(prior.root(points).T @ (transform / jnp.sqrt(eigenvalues)))
+    return GeneralResidual(transform, transform.T @ prior.pairwise(points, points) @ transform)

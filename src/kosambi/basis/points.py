@@ -8,10 +8,10 @@ factor of r(Z, Z) = κ(Z)κ(Z)ᵀ comes from a QR decomposition of κ(Z)ᵀ, whi
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
-import scipy.linalg
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike
@@ -19,7 +19,7 @@ from kosambi.basis._base import AbstractBasis, BasisReport, as_inducing_points, 
 from kosambi.basis._residual import AbstractResidual, PointResidual, ProjectionResidual
 from kosambi.blocks import by_rows
 from kosambi.errors import NumericalError
-from kosambi.linalg import cholesky, count_above, independent_rows, pivoted_qr, positive_qr
+from kosambi.linalg import check_gram, cholesky, count_above, independent_rows, pivoted_qr, positive_qr
 from kosambi.precision import at_rest, compiled, public
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
@@ -58,7 +58,7 @@ class PointBasis(AbstractBasis):
     factor: Float[Array, "M M"]
     projection: Float[Array, "S M"] | None
     remainder: AbstractResidual
-    num_given: Array
+    num_given: int = eqx.field(static=True)
     tolerance: Array
 
     @public
@@ -67,16 +67,16 @@ class PointBasis(AbstractBasis):
         element = self.prior if isinstance(self.prior, GaussianRandomElement) and self.prior.has_points else None
         if tolerance is None:
             tolerance = DEFAULT_TOLERANCE if element is None else ROOT_TOLERANCE
-        self.tolerance, self.num_given = as_tolerance(tolerance), np.asarray(points.shape[0])
+        self.tolerance, self.num_given = as_tolerance(tolerance), int(points.shape[0])
         if element is not None:
-            root = _root_columns(element, points)
+            root = check_gram("The root of r(Z, Z)", _root_columns(element, points))
             kept = _stable_columns(element, root, float(self.tolerance))
             _check_some(kept)
             projection, triangle = positive_qr(at_rest(root)[:, kept])
             self.projection, self.factor = at_rest(projection), at_rest(triangle.T)
             self.remainder = PointResidual(self.projection)
         else:
-            gram = self.prior.covariance(points)
+            gram = check_gram("r(Z, Z)", self.prior.covariance(points))
             kept = independent_rows(gram, float(self.tolerance))
             _check_some(kept)
             advice = "Raise `tolerance`, so that more nearly dependent inducing points are dropped."
@@ -128,9 +128,9 @@ class PointBasis(AbstractBasis):
         return values
 
 
-def point_report(num_given: Array, factor: Float[Array, "M M"], tolerance: Array) -> BasisReport:
+def point_report(num_given: int, factor: Float[Array, "M M"], tolerance: Array) -> BasisReport:
     """The report of a basis of points whose covariance, or Gram matrix, has this Cholesky factor."""
-    given, kept = int(num_given), int(factor.shape[0])
+    given, kept = num_given, int(factor.shape[0])
     singular = np.linalg.svd(np.asarray(factor), compute_uv=False)
     condition = float((singular[0] / singular[-1]) ** 2)
     return BasisReport(given, kept, given - kept, float(tolerance), 0.0, condition)
@@ -149,12 +149,17 @@ def _stable_columns(prior: GaussianRandomElement, root: Float[Array, "S Z"], tol
     psi = np.asarray(_project(prior, basis, support[:: -(-len(support) // _CHECKED_ROWS)]))
 
     def is_moderate(size: int) -> bool:
-        phi = scipy.linalg.solve_triangular(triangle[:size, :size], psi[:, :size].T)
+        phi = np.asarray(_solve_upper(triangle[:size, :size], psi[:, :size].T))
         return bool(np.max(np.sum(phi**2, axis=0)) <= LARGEST_SQUARED_WEIGHT)
 
     while count > 1 and not is_moderate(count):
         count -= 1
     return np.sort(pivots[:count])
+
+
+@compiled
+def _solve_upper(triangle: Array, right: Array) -> Array:
+    return jsl.solve_triangular(triangle, right)
 
 
 @compiled

@@ -28,7 +28,7 @@ from kosambi.precision import at_rest, compiled, public
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
 # Coordinates whose prior standard deviation is below this part of the largest are lost in rounding.
-_RANK_TOLERANCE = 1e-14
+_RANK_TOLERANCE = 1e-12
 # Eigenvalues of r(Z, Z) below this part of the largest are rounding errors.
 _DENSE_TOLERANCE = 1e-13
 

@@ -73,11 +73,11 @@ class AbstractKernel(Module):
         self.check_columns(x.shape[1])
         return _pointwise(self, x)
 
-    def __add__(self, other: object) -> Sum:
-        return Sum.of(self, other)
+    def __add__(self, other: object) -> AbstractKernel:
+        # `sum([k1, k2])` starts from the number 0, which is no kernel.
+        return self if isinstance(other, int) and other == 0 else Sum.of(self, other)
 
     def __radd__(self, other: object) -> AbstractKernel:
-        # `sum([k1, k2])` starts from the number 0, which is no kernel.
         return self if isinstance(other, int) and other == 0 else Sum.of(other, self)
 
     def __mul__(self, other: object) -> Product:

@@ -15,7 +15,7 @@ With s = Σ_d ((x_d − z_d)/ℓ_d)² (one lengthscale ℓ for all columns, or o
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -83,8 +83,12 @@ class AbstractRadial(AbstractStationary):
 
     def pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
         """Variance · correlation(s)."""
-        x, z = select(x, self.active_dims) / self.lengthscale, select(z, self.active_dims) / self.lengthscale
-        return self.variance * self.correlation(squared_distance(x, z))
+        x, z = select(x, self.active_dims), select(z, self.active_dims)
+        if z.shape[0] > 0:
+            # A common shift changes no distance; without it, scaling would round away digits of far-off inputs.
+            centre = jax.lax.stop_gradient(jnp.mean(z, axis=0))
+            x, z = x - centre, z - centre
+        return self.variance * self.correlation(squared_distance(x / self.lengthscale, z / self.lengthscale))
 
     def sample_frequencies(self, key: Key, num_frequencies: int, num_columns: int) -> Float[Array, "R A"]:
         """Normal directions over the lengthscales, times `spectral_scales`."""
@@ -114,7 +118,7 @@ class SquaredExponential(AbstractRadial):
 class AbstractMatern(AbstractRadial):
     """A Matérn kernel; its spectral law is Student t with twice the smoothness as degrees of freedom."""
 
-    degrees_of_freedom: eqx.AbstractClassVar[int]
+    degrees_of_freedom: ClassVar[int]
 
     def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
         """√(ν / χ²_ν), which makes normal vectors Student t."""
@@ -246,8 +250,11 @@ class Periodic(AbstractStationary):
 
     def sample_frequencies(self, key: Key, num_frequencies: int, num_columns: int) -> Float[Array, "R A"]:
         """Harmonics n of 2π/p with probability exp(−a) I_n(a), a = ℓ⁻²: the difference of two Poisson counts."""
-        key_plus, key_minus = jax.random.split(key)
+        key_plus, key_minus, key_normal = jax.random.split(key, 3)
         shape = (num_frequencies, num_columns)
         rate = jnp.broadcast_to(0.5 / jnp.square(self.lengthscale), shape)
-        harmonic = jax.random.poisson(key_plus, rate, shape) - jax.random.poisson(key_minus, rate, shape)
-        return 2.0 * jnp.pi * harmonic / self.period
+        # Beyond a rate of 1e5 Poisson counts are as good as normal, and JAX draws them in single precision.
+        counted = jnp.minimum(rate, 1e5)
+        harmonic = jax.random.poisson(key_plus, counted, shape) - jax.random.poisson(key_minus, counted, shape)
+        rounded = jnp.round(jnp.sqrt(2.0 * rate) * jax.random.normal(key_normal, shape))
+        return 2.0 * jnp.pi * jnp.where(rate > 1e5, rounded, harmonic) / self.period

@@ -88,6 +88,8 @@ class GaussianProcess(AbstractPrior):
         if is_traced(key):
             warn_once_if_single("A prior draw is made")
         if at is not None:
+            if shared_features:
+                raise InputError("Dense draws (`at=...`) have no features to share. Leave out one of the two.")
             points = as_inputs("at", at, num_columns)
             self.check_columns(points.shape[1])
             expansion = _dense_draw(key, self.kernel, points, num_draws)

@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
-from kosambi.draws import AbstractExpansion, FunctionDraws, KernelExpansion, ScatteredExpansion, as_mean
+from kosambi.draws import AbstractExpansion, FourierExpansion, FunctionDraws, KernelExpansion, as_mean
 from kosambi.errors import InputError, as_count, as_float_array, as_inputs, check_key, is_traced
-from kosambi.kernels import AbstractKernel
+from kosambi.kernels import AbstractKernel, Product
 from kosambi.measures import AbstractMeasure, GaussianMeasure, MixtureMeasure, PointMeasure
 from kosambi.precision import Module, compiled, public, warn_once_if_single
 from kosambi.priors._base import AbstractPrior, as_kernel
-from kosambi.smoothing import check_smoothable, point_root, smoothed, smoothed_diagonal
+from kosambi.smoothing import Envelope, check_smoothable, point_root, smoothed, smoothed_diagonal
 
 
 class GaussianRandomElement(AbstractPrior):
@@ -82,9 +82,9 @@ class GaussianRandomElement(AbstractPrior):
     def draw(self, key: Key, num_draws: int = 1, *, num_features: int = 512) -> FunctionDraws:
         """`num_draws` functions from the prior, callable anywhere.
 
-        Exact finite sums Σ_i √p_i ω_i k(·, s_i) where ν is made of points. For a normal part of ν each draw takes
-        `num_features` points of its own from it: covariances are exact, and moments of order four are off by
-        O(1/num_features).
+        Exact finite sums Σ_i √p_i ω_i k(·, s_i) where ν is made of points. A normal part of ν is drawn by
+        `num_features` random frequencies: exact at every single input and for covariances, with joint moments of order
+        four off by O(1/num_features), as in `kosambi.features`.
 
         >>> import jax, kosambi as ko
         >>> x = [[0.0], [0.5], [1.0]]
@@ -152,13 +152,20 @@ def _measure_draw(
         keys = jax.random.split(key, len(measure.components))
         parts: list[AbstractExpansion] = []
         for part_key, weight, component in zip(keys, measure.weights, measure.components, strict=True):
-            for part in _measure_draw(part_key, kernel, component, num_draws, num_features):
-                assert isinstance(part, KernelExpansion | ScatteredExpansion)
-                parts.append(type(part)(part.kernel, part.points, jnp.sqrt(weight) * part.coefficients))
+            # r holds k twice, so a share w of r is √w in front of k.
+            scaled = Product.of(jnp.sqrt(jnp.maximum(weight, 0.0)), kernel)
+            parts.extend(_measure_draw(part_key, scaled, component, num_draws, num_features))
         return tuple(parts)
     assert isinstance(measure, GaussianMeasure)
-    key_points, key_coefficients = jax.random.split(key)
-    standard = jax.random.normal(key_points, (num_draws, num_features, measure.num_columns))
-    points = measure.mean + standard @ jnp.linalg.cholesky(measure.covariance).T
-    coefficients = jax.random.normal(key_coefficients, (num_draws, num_features)) / np.sqrt(num_features)
-    return (ScatteredExpansion(kernel, points, coefficients),)
+    key_frequency, key_cosine, key_sine = jax.random.split(key, 3)
+    envelope = Envelope(kernel, measure)
+    frequencies = envelope.sample_frequencies(key_frequency, num_draws * num_features)
+    shape = (num_draws, 1, num_features)
+    return (
+        FourierExpansion(
+            (envelope,),
+            frequencies.reshape(num_draws, num_features, measure.num_columns),
+            jax.random.normal(key_cosine, shape) / np.sqrt(num_features),
+            jax.random.normal(key_sine, shape) / np.sqrt(num_features),
+        ),
+    )

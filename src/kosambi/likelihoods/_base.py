@@ -1,0 +1,254 @@
+r"""The likelihood contract: a cost c(y, f) for one datum, and what follows from it.
+
+Anything that is a function of an observation y and the value f of the latent function (or of C latent functions) at its
+input can be a likelihood: implement `raw_cost` in plain JAX, elementwise. Derivatives, a positive curvature,
+expectations under a normal f and predictive densities have defaults; concrete classes replace them by closed forms
+where those are faster or stabler. Constants are part of the cost, so that −c is the log density.
+
+Shapes: y (N,), f (..., N) for one latent function and (..., N, C) for several; costs are (..., N).
+"""
+
+from __future__ import annotations
+
+import abc
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike, Key
+from kosambi.errors import InputError, as_count, as_float_array, check_finite, check_key, is_traced
+from kosambi.likelihoods._quadrature import Rule, nodes_for, trapezoidal
+from kosambi.precision import Module, compiled, public
+
+
+class AbstractLikelihood(Module):
+    """A cost c(y, f), with everything that a target, a prediction or a bound asks of it."""
+
+    @property
+    def num_latents(self) -> int:
+        """C, how many latent functions one observation depends on."""
+        return 1
+
+    @property
+    @abc.abstractmethod
+    def is_convex(self) -> bool:
+        """Whether c(y, ·) is convex for every y."""
+
+    @property
+    def is_density(self) -> bool:
+        """Whether exp(−c) is a normalised density of y."""
+        return True
+
+    @property
+    def lipschitz(self) -> float | None:
+        """sup |∂c/∂f|, the Lipschitz constant of one datum's cost, or None."""
+        return None
+
+    @property
+    def curvature_bound(self) -> float | None:
+        """An upper bound L on c'' where the cost is convex, 0 ≤ c'' ≤ L, or None."""
+        return None
+
+    @property
+    def strip(self) -> float:
+        """Half-width of the strip around the real line in which c(y, ·) is analytic; quadrature needs it."""
+        return np.inf
+
+    @abc.abstractmethod
+    def raw_cost(self, y: Array, f: Array) -> Array:
+        """c(y, f), elementwise and traceable, for checked y."""
+
+    def raw_derivative(self, y: Array, f: Array) -> Array:
+        """∂c/∂f, elementwise and traceable."""
+        return jax.jvp(lambda g: self.raw_cost(y, g), (f,), (jnp.ones_like(f),))[1]
+
+    def raw_second_derivative(self, y: Array, f: Array) -> Array:
+        """∂²c/∂f², elementwise and traceable."""
+        return jax.jvp(lambda g: self.raw_derivative(y, g), (f,), (jnp.ones_like(f),))[1]
+
+    def raw_curvature(self, y: Array, f: Array) -> Array:
+        """A curvature that is never negative: the second derivative where it is positive, otherwise zero."""
+        return jnp.maximum(self.raw_second_derivative(y, f), 0.0)
+
+    def raw_mean(self, f: Array) -> Array:
+        """E[y | f], traceable."""
+        raise self._no_density("an observation mean")
+
+    def raw_variance(self, f: Array) -> Array:
+        """Var[y | f], traceable."""
+        raise self._no_density("an observation variance")
+
+    def raw_draw(self, key: Key, f: Array) -> Array:
+        """One observation for each f, traceable."""
+        raise self._no_density("draws of observations")
+
+    def raw_expected_cost(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """E c(y, mean + deviation·ξ) by quadrature, traceable."""
+        return integrate(lambda f: self.raw_cost(y, f), mean, deviation, rule)
+
+    def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """The derivative of the expected cost in `mean`: E ∂c/∂f by quadrature, traceable."""
+        return integrate(lambda f: self.raw_derivative(y, f), mean, deviation, rule)
+
+    def raw_expected_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """E of the positive curvature by quadrature, traceable."""
+        spread = deviation if self.num_latents == 1 else jnp.asarray(deviation)[..., None]
+        return integrate(lambda f: self.raw_curvature(y, f), mean, spread, rule)
+
+    def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """log E exp(−c(y, mean + deviation·ξ)) by quadrature, traceable."""
+
+        def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
+            x, log_weight = node
+            return jnp.logaddexp(total, log_weight - self.raw_cost(y, mean + deviation * x)), None
+
+        start = jnp.full(jnp.broadcast_shapes(jnp.shape(y), jnp.shape(mean), jnp.shape(deviation)), -jnp.inf)
+        return jax.lax.scan(add, start, (rule.nodes, jnp.log(rule.weights)))[0]
+
+    @abc.abstractmethod
+    def check(self, y: ArrayLike) -> Float[Array, " N"]:
+        """`y` as a float64 array, or an `InputError` that says which values are not possible."""
+
+    @public
+    def cost(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
+        """c(y, f), constants included. Values of y are not checked, so that it can be probed anywhere."""
+        return _elementwise(self, "raw_cost", as_float_array("y", y), as_float_array("f", f))
+
+    @public
+    def derivative(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
+        """∂c/∂f; with C latent functions the gradient, (..., C)."""
+        return _elementwise(self, "raw_derivative", as_float_array("y", y), as_float_array("f", f))
+
+    @public
+    def second_derivative(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
+        """∂²c/∂f²; with C latent functions the Hessian, (..., C, C)."""
+        return _elementwise(self, "raw_second_derivative", as_float_array("y", y), as_float_array("f", f))
+
+    @public
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
+        """A positive semi-definite curvature: the Hessian of a convex cost, Fisher or clipped otherwise."""
+        return _elementwise(self, "raw_curvature", as_float_array("y", y), as_float_array("f", f))
+
+    @public
+    def log_density(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
+        """log p(y | f) = −c(y, f). Refused for a loss that is no density."""
+        if not self.is_density:
+            raise self._no_density("a log density")
+        return -self.cost(y, f)
+
+    @public
+    def observation_mean(self, f: ArrayLike) -> Float[Array, "..."]:
+        """E[y | f]."""
+        return _of_latent(self, "raw_mean", as_float_array("f", f))
+
+    @public
+    def observation_variance(self, f: ArrayLike) -> Float[Array, "..."]:
+        """Var[y | f]."""
+        return _of_latent(self, "raw_variance", as_float_array("f", f))
+
+    @public
+    def draw(self, key: Key, f: ArrayLike) -> Float[Array, "..."]:
+        """One observation for each value of the latent function."""
+        return _draw(self, check_key(key), as_float_array("f", f))
+
+    @public
+    def expected_cost(
+        self, y: ArrayLike, mean: ArrayLike, deviation: ArrayLike, *, num_nodes: int | None = None
+    ) -> Float[Array, "..."]:
+        """E c(y, f) for f ~ N(mean, deviation²): closed form, or quadrature.
+
+        `num_nodes` is chosen from the largest deviation and the likelihood's `strip` when None.
+        """
+        deviation = as_float_array("deviation", deviation)
+        rule = self.rule(deviation, num_nodes)
+        return _expected_cost(self, as_float_array("y", y), as_float_array("mean", mean), deviation, rule)
+
+    @public
+    def log_predictive_density(
+        self, y: ArrayLike, mean: ArrayLike, deviation: ArrayLike, *, num_nodes: int = 271
+    ) -> Float[Array, "..."]:
+        """log ∫ p(y | f) N(f; mean, deviation²) df: closed form, or quadrature with `num_nodes` nodes."""
+        if not self.is_density:
+            raise self._no_density("a predictive density")
+        rule = trapezoidal(as_count("num_nodes", num_nodes))
+        arrays = (as_float_array("y", y), as_float_array("mean", mean), as_float_array("deviation", deviation))
+        return _log_predictive(self, *arrays, rule)
+
+    def rule(self, deviation: Array, num_nodes: int | None = None) -> Rule:
+        """The quadrature rule for residual standard deviations up to the largest of `deviation`."""
+        if num_nodes is not None:
+            return trapezoidal(as_count("num_nodes", num_nodes))
+        if is_traced(deviation):
+            return trapezoidal(nodes_for(1.0, 1.0))
+        return trapezoidal(nodes_for(self.strip, float(np.max(deviation, initial=0.0))))
+
+    def _no_density(self, what: str) -> InputError:
+        return InputError(
+            f"`{type(self).__name__}` is a loss without a density of y, so there is no such thing as {what}. "
+            "Use a likelihood with a density, for example `StudentT` in place of `Huber`."
+        )
+
+
+def integrate(function, mean: Array, deviation: Array, rule: Rule) -> Array:  # type: ignore[no-untyped-def]
+    """Σ_k w_k function(mean + deviation ξ_k), a few nodes at a time so that no axis of nodes is ever built."""
+    nodes, weights = rule
+    group = 17 if nodes.shape[0] % 17 == 0 else (nodes.shape[0] if nodes.shape[0] < 34 else 1)
+
+    def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
+        for i in range(group):
+            total = total + part[1][i] * function(mean + deviation * part[0][i])
+        return total, None
+
+    shape = jax.eval_shape(function, mean + deviation * nodes[0])
+    start = jnp.zeros(shape.shape, dtype=shape.dtype)
+    grouped = (jnp.reshape(nodes, (-1, group)), jnp.reshape(weights, (-1, group)))
+    return jax.lax.scan(add, start, grouped)[0]
+
+
+@compiled
+def _elementwise(likelihood: AbstractLikelihood, name: str, y: Array, f: Array) -> Array:
+    return getattr(likelihood, name)(y, f)
+
+
+@compiled
+def _of_latent(likelihood: AbstractLikelihood, name: str, f: Array) -> Array:
+    return getattr(likelihood, name)(f)
+
+
+@compiled
+def _draw(likelihood: AbstractLikelihood, key: Key, f: Array) -> Array:
+    return likelihood.raw_draw(key, f)
+
+
+@compiled
+def _expected_cost(likelihood: AbstractLikelihood, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+    return likelihood.raw_expected_cost(y, mean, deviation, rule)
+
+
+@compiled
+def _log_predictive(likelihood: AbstractLikelihood, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+    return likelihood.raw_log_predictive(y, mean, deviation, rule)
+
+
+def as_observations(name: str, y: ArrayLike) -> Float[Array, " N"]:
+    """A checked vector of finite observations."""
+    array = as_float_array("y", y)
+    if array.ndim != 1:
+        raise InputError(
+            f"`{name}` needs y of shape (N,). Got shape {array.shape}. Write `np.ravel(y)` for one column."
+        )
+    if array.shape[0] == 0:
+        raise InputError(f"`{name}` needs at least one observation. Got an empty y.")
+    check_finite("y", array)
+    return array
+
+
+def check_values(name: str, y: Array, allowed: Array, needed: str, remedy: str) -> Array:
+    """Refuse observations outside the range of a likelihood, showing a few of them."""
+    if not is_traced(y) and not np.all(allowed):
+        bad = np.unique(np.asarray(y)[~np.asarray(allowed)])
+        shown = ", ".join(f"{value:g}" for value in bad[:4]) + (", ..." if bad.size > 4 else "")
+        raise InputError(f"`{name}` needs y {needed}. Got values {shown}. {remedy}")
+    return y

@@ -1,0 +1,339 @@
+r"""Real observations: Gaussian, Student t, Laplace, and the Huber loss.
+
+With e = y − f:
+
+| likelihood | cost, up to its constant                 | sup &#124;c'&#124;  | c''            |
+|------------|------------------------------------------|---------------------|----------------|
+| Gaussian   | e²/(2σ²)                                 | none                | 1/σ²           |
+| StudentT   | (ν+1)/2 · log(1 + e²/(νs²))              | (ν+1)/(2s√ν)        | not positive   |
+| Laplace    | &#124;e&#124;/b                          | 1/b                 | 0              |
+| Huber      | quadratic to δ scales, linear beyond     | δ/s                 | 1/s² or 0      |
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import erf, gammaln, ndtr
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike, Key
+from kosambi.errors import as_positive
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations
+from kosambi.likelihoods._quadrature import Rule
+
+_LOG_2PI = float(np.log(2 * np.pi))
+
+
+def normal_density(z: Array) -> Array:
+    """The standard normal density."""
+    return jnp.exp(-0.5 * jnp.square(z) - 0.5 * _LOG_2PI)
+
+
+class Gaussian(AbstractLikelihood):
+    """y = f + ε, ε ~ N(0, noise²).
+
+    Arguments:
+        noise: the standard deviation, in the units of y; a number, or one for each of the N data.
+
+    >>> import kosambi as ko
+    >>> ko.likelihoods.Gaussian(noise=0.5).log_density([1.0], [0.5]).round(6)
+    array([-0.725791])
+    """
+
+    noise: Array
+
+    def __init__(self, noise: ArrayLike = 1.0) -> None:
+        self.noise = as_positive("Gaussian(noise=...)", noise, max_ndim=1)
+
+    @property
+    def is_convex(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def curvature_bound(self) -> float | None:
+        """1/σ², at the smallest noise."""
+        return float(1.0 / np.min(self.noise) ** 2)
+
+    def check(self, y: ArrayLike) -> Float[Array, " N"]:
+        """Finite numbers."""
+        return as_observations("Gaussian", y)
+
+    def raw_cost(self, y: Array, f: Array) -> Array:
+        """(y − f)²/(2σ²) + log σ + ½ log 2π."""
+        return 0.5 * jnp.square((y - f) / self.noise) + jnp.log(self.noise) + 0.5 * _LOG_2PI
+
+    def raw_derivative(self, y: Array, f: Array) -> Array:
+        """(f − y)/σ²."""
+        return (f - y) / jnp.square(self.noise)
+
+    def raw_second_derivative(self, y: Array, f: Array) -> Array:
+        """1/σ²."""
+        return jnp.broadcast_to(1.0 / jnp.square(self.noise), jnp.broadcast_shapes(jnp.shape(y), jnp.shape(f)))
+
+    def raw_mean(self, f: Array) -> Array:
+        """f."""
+        return f
+
+    def raw_variance(self, f: Array) -> Array:
+        """σ²."""
+        return jnp.broadcast_to(jnp.square(self.noise), jnp.shape(f))
+
+    def raw_draw(self, key: Key, f: Array) -> Array:
+        """f + σξ."""
+        return f + self.noise * jax.random.normal(key, jnp.shape(f))
+
+    def raw_expected_cost(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """The cost at the mean, plus deviation²/(2σ²)."""
+        del rule
+        return self.raw_cost(y, mean) + 0.5 * jnp.square(deviation / self.noise)
+
+    def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """That of the cost at the mean."""
+        del deviation, rule
+        return self.raw_derivative(y, mean)
+
+    def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """The normal density with the variances added."""
+        del rule
+        variance = jnp.square(self.noise) + jnp.square(deviation)
+        return -0.5 * (jnp.square(y - mean) / variance + jnp.log(variance) + _LOG_2PI)
+
+
+class StudentT(AbstractLikelihood):
+    """y = f + scale·t with t Student of `degrees_of_freedom`: outliers are expected. Not convex in f.
+
+    Arguments:
+        degrees_of_freedom: ν; the smaller, the heavier the tails.
+        scale: s, in the units of y.
+
+    >>> import kosambi as ko
+    >>> ko.likelihoods.StudentT(degrees_of_freedom=3.0, scale=1.0).derivative([2.4, 2.3], [4.1, -9.3]).round(6)
+    array([ 1.154499, -0.337307])
+    """
+
+    degrees_of_freedom: Array
+    scale: Array
+
+    def __init__(self, degrees_of_freedom: ArrayLike = 4.0, scale: ArrayLike = 1.0) -> None:
+        self.degrees_of_freedom = as_positive("StudentT(degrees_of_freedom=...)", degrees_of_freedom)
+        self.scale = as_positive("StudentT(scale=...)", scale)
+
+    @property
+    def is_convex(self) -> bool:
+        """No."""
+        return False
+
+    @property
+    def lipschitz(self) -> float | None:
+        """(ν+1)/(2s√ν)."""
+        nu = float(self.degrees_of_freedom)
+        return float((nu + 1) / (2 * float(self.scale) * np.sqrt(nu)))
+
+    @property
+    def strip(self) -> float:
+        """The logarithm is singular at e = ±i s√ν."""
+        return float(self.scale * np.sqrt(self.degrees_of_freedom))
+
+    def check(self, y: ArrayLike) -> Float[Array, " N"]:
+        """Finite numbers."""
+        return as_observations("StudentT", y)
+
+    def raw_cost(self, y: Array, f: Array) -> Array:
+        """(ν+1)/2 · log(1 + e²/(νs²)), and the constant of the density."""
+        nu, s = self.degrees_of_freedom, self.scale
+        constant = gammaln(0.5 * nu) - gammaln(0.5 * (nu + 1.0)) + 0.5 * jnp.log(nu * jnp.pi) + jnp.log(s)
+        return constant + 0.5 * (nu + 1.0) * jnp.log1p(jnp.square((y - f) / s) / nu)
+
+    def raw_derivative(self, y: Array, f: Array) -> Array:
+        """−(ν+1) e/(νs² + e²)."""
+        error = y - f
+        return -(self.degrees_of_freedom + 1.0) * error / (self._floor + jnp.square(error))
+
+    def raw_second_derivative(self, y: Array, f: Array) -> Array:
+        """(ν+1)(νs² − e²)/(νs² + e²)²."""
+        square = jnp.square(y - f)
+        ratio = 1.0 / (self._floor + square)
+        return (self.degrees_of_freedom + 1.0) * ((self._floor - square) * ratio) * ratio
+
+    def raw_curvature(self, y: Array, f: Array) -> Array:
+        """The Fisher information (ν+1)/((ν+3)s²)."""
+        nu = self.degrees_of_freedom
+        shape = jnp.broadcast_shapes(jnp.shape(y), jnp.shape(f))
+        return jnp.broadcast_to((nu + 1.0) / ((nu + 3.0) * jnp.square(self.scale)), shape)
+
+    @property
+    def _floor(self) -> Array:
+        return self.degrees_of_freedom * jnp.square(self.scale)
+
+    def raw_mean(self, f: Array) -> Array:
+        """f, where ν > 1; otherwise there is none."""
+        return jnp.where(self.degrees_of_freedom > 1.0, f, jnp.nan)
+
+    def raw_variance(self, f: Array) -> Array:
+        """s²ν/(ν−2), infinite for ν ≤ 2."""
+        nu = self.degrees_of_freedom
+        variance = jnp.square(self.scale) * nu / jnp.where(nu > 2.0, nu - 2.0, 1.0)
+        return jnp.broadcast_to(jnp.where(nu > 2.0, variance, jnp.inf), jnp.shape(f))
+
+    def raw_draw(self, key: Key, f: Array) -> Array:
+        """f + s·t."""
+        return f + self.scale * jax.random.t(key, self.degrees_of_freedom, jnp.shape(f))
+
+
+class Laplace(AbstractLikelihood):
+    """y = f + ε with density exp(−|ε|/scale)/(2·scale): the median of y is f.
+
+    Arguments:
+        scale: b, the mean absolute deviation, in the units of y.
+
+    >>> import kosambi as ko
+    >>> ko.likelihoods.Laplace(scale=2.0).expected_cost([1.0], [1.0], [0.5]).round(6)
+    array([1.585766])
+    """
+
+    scale: Array
+
+    def __init__(self, scale: ArrayLike = 1.0) -> None:
+        self.scale = as_positive("Laplace(scale=...)", scale)
+
+    @property
+    def is_convex(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def lipschitz(self) -> float | None:
+        """1/b."""
+        return float(1.0 / self.scale)
+
+    def check(self, y: ArrayLike) -> Float[Array, " N"]:
+        """Finite numbers."""
+        return as_observations("Laplace", y)
+
+    def raw_cost(self, y: Array, f: Array) -> Array:
+        """|y − f|/b + log 2b."""
+        return jnp.abs(y - f) / self.scale + jnp.log(2.0 * self.scale)
+
+    def raw_derivative(self, y: Array, f: Array) -> Array:
+        """sign(f − y)/b; zero at the kink."""
+        return jnp.sign(f - y) / self.scale
+
+    def raw_second_derivative(self, y: Array, f: Array) -> Array:
+        """Zero off the kink."""
+        return jnp.zeros(jnp.broadcast_shapes(jnp.shape(y), jnp.shape(f)))
+
+    def raw_curvature(self, y: Array, f: Array) -> Array:
+        """The Fisher information 1/b²."""
+        return jnp.broadcast_to(1.0 / jnp.square(self.scale), jnp.broadcast_shapes(jnp.shape(y), jnp.shape(f)))
+
+    def raw_mean(self, f: Array) -> Array:
+        """f."""
+        return f
+
+    def raw_variance(self, f: Array) -> Array:
+        """2b²."""
+        return jnp.broadcast_to(2.0 * jnp.square(self.scale), jnp.shape(f))
+
+    def raw_draw(self, key: Key, f: Array) -> Array:
+        """f plus Laplace noise."""
+        return f + self.scale * jax.random.laplace(key, jnp.shape(f))
+
+    def raw_expected_cost(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """The mean of a folded normal variable over b."""
+        del rule
+        error, sd = y - mean, jnp.maximum(deviation, 1e-150)
+        z = error / sd
+        folded = 2.0 * sd * normal_density(z) + error * erf(z / jnp.sqrt(2.0))
+        return folded / self.scale + jnp.log(2.0 * self.scale)
+
+    def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """(1 − 2P(f < y))/b."""
+        del rule
+        return erf((mean - y) / jnp.maximum(deviation, 1e-150) / jnp.sqrt(2.0)) / self.scale
+
+
+class Huber(AbstractLikelihood):
+    """A loss for generalised Bayes: quadratic within `threshold` scales of y and linear beyond. No density.
+
+    Arguments:
+        scale: s, in the units of y.
+        threshold: δ, where the loss turns linear, in scales.
+
+    >>> import kosambi as ko
+    >>> ko.likelihoods.Huber(scale=1.0, threshold=1.5).cost([0.0, 0.0], [1.0, 3.0])
+    array([0.5  , 3.375])
+    """
+
+    scale: Array
+    threshold: Array
+
+    def __init__(self, scale: ArrayLike = 1.0, threshold: ArrayLike = 1.345) -> None:
+        self.scale = as_positive("Huber(scale=...)", scale)
+        self.threshold = as_positive("Huber(threshold=...)", threshold)
+
+    @property
+    def is_convex(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def is_density(self) -> bool:
+        """No: it is a loss."""
+        return False
+
+    @property
+    def lipschitz(self) -> float | None:
+        """δ/s."""
+        return float(self.threshold / self.scale)
+
+    @property
+    def curvature_bound(self) -> float | None:
+        """1/s²."""
+        return float(1.0 / self.scale**2)
+
+    def check(self, y: ArrayLike) -> Float[Array, " N"]:
+        """Finite numbers."""
+        return as_observations("Huber", y)
+
+    def raw_cost(self, y: Array, f: Array) -> Array:
+        """t²/2 within the threshold, δ|t| − δ²/2 beyond, with t = (y − f)/s."""
+        t = jnp.abs(y - f) / self.scale
+        inside = jnp.minimum(t, self.threshold)
+        return inside * (t - 0.5 * inside)
+
+    def raw_derivative(self, y: Array, f: Array) -> Array:
+        """t cut to ±δ, over s."""
+        return jnp.clip((f - y) / self.scale, -self.threshold, self.threshold) / self.scale
+
+    def raw_second_derivative(self, y: Array, f: Array) -> Array:
+        """1/s² inside, zero outside."""
+        inside = jnp.abs(y - f) <= self.threshold * self.scale
+        return jnp.where(inside, 1.0 / jnp.square(self.scale), 0.0)
+
+    def raw_expected_cost(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """Moments of a normal t over the three pieces."""
+        del rule
+        m, v, low, high = self._pieces(y, mean, deviation)
+        inside = ndtr(high) - ndtr(low)
+        first = normal_density(low) - normal_density(high)
+        second = inside + low * normal_density(low) - high * normal_density(high)
+        square = jnp.square(m) * inside + 2.0 * m * v * first + jnp.square(v) * second
+        above, below = ndtr(-high), ndtr(low)
+        outside = m * (above - below) + v * (normal_density(high) + normal_density(low))
+        return 0.5 * square + self.threshold * outside - 0.5 * jnp.square(self.threshold) * (above + below)
+
+    def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """Minus E of t cut to ±δ, over s."""
+        del rule
+        m, v, low, high = self._pieces(y, mean, deviation)
+        inside = m * (ndtr(high) - ndtr(low)) + v * (normal_density(low) - normal_density(high))
+        return -(inside + self.threshold * (ndtr(-high) - ndtr(low))) / self.scale
+
+    def _pieces(self, y: Array, mean: Array, deviation: Array) -> tuple[Array, Array, Array, Array]:
+        m, v = (y - mean) / self.scale, jnp.maximum(deviation / self.scale, 1e-150)
+        # Cut far beyond any probability, so that low·φ(low) is 0 and not ∞·0.
+        low, high = ((bound - m) / v for bound in (-self.threshold, self.threshold))
+        return m, v, jnp.clip(low, -1e3, 1e3), jnp.clip(high, -1e3, 1e3)

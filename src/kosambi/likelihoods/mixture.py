@@ -1,0 +1,113 @@
+r"""Observations with an unknown shift (paper, section 6 and appendix "Likelihood functions").
+
+y = f + shift·b + noise·ε,   b ~ Bernoulli(probability),   ε ~ N(0, 1)
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike, Key
+from kosambi.errors import InputError, as_float_array, as_positive, is_traced
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations
+from kosambi.likelihoods._quadrature import Rule
+from kosambi.likelihoods.continuous import _LOG_2PI
+
+
+class ShiftMixture(AbstractLikelihood):
+    """Each observation is shifted by `shift` with `probability`, and it is not known which. Not convex in f.
+
+    Arguments:
+        shift: s, in the units of y.
+        probability: P(b = 1), between 0 and 1.
+        noise: the standard deviation σ, in the units of y.
+
+    >>> import kosambi as ko
+    >>> ko.likelihoods.ShiftMixture(shift=4.0, probability=0.25, noise=1.0).observation_mean([1.0])
+    array([2.])
+    """
+
+    shift: Array
+    probability: Array
+    noise: Array
+
+    def __init__(self, shift: ArrayLike, probability: ArrayLike = 0.5, noise: ArrayLike = 1.0) -> None:
+        self.shift = as_float_array("ShiftMixture(shift=...)", shift)
+        if self.shift.ndim != 0 or not (is_traced(self.shift) or np.isfinite(self.shift)):
+            raise InputError(f"`ShiftMixture(shift=...)` must be a finite number. Got {shift!r}.")
+        self.probability = as_positive("ShiftMixture(probability=...)", probability)
+        if not is_traced(self.probability) and not self.probability < 1:
+            raise InputError(
+                f"`ShiftMixture(probability=...)` must lie between 0 and 1. Got {probability!r}. "
+                "At 0 or 1 use `Gaussian`, with y shifted."
+            )
+        self.noise = as_positive("ShiftMixture(noise=...)", noise)
+
+    @property
+    def is_convex(self) -> bool:
+        """No."""
+        return False
+
+    @property
+    def strip(self) -> float:
+        """The two densities cancel where their logarithms differ by iπ: πσ²/|s| from the real line."""
+        shift = abs(float(self.shift))
+        return float(np.pi * self.noise**2 / shift) if shift > 0 else np.inf
+
+    def check(self, y: ArrayLike) -> Float[Array, " N"]:
+        """Finite numbers."""
+        return as_observations("ShiftMixture", y)
+
+    def _shifted_share(self, y: Array, f: Array) -> Array:
+        """P(b = 1 | y, f)."""
+        error = y - f
+        log_odds = jnp.log(self.probability) - jnp.log1p(-self.probability)
+        return jax.nn.sigmoid(log_odds + self.shift * (error - 0.5 * self.shift) / jnp.square(self.noise))
+
+    def raw_cost(self, y: Array, f: Array) -> Array:
+        """−log(p N(y; f + s, σ²) + (1 − p) N(y; f, σ²))."""
+        plain = jnp.log1p(-self.probability) - 0.5 * jnp.square((y - f) / self.noise)
+        shifted = jnp.log(self.probability) - 0.5 * jnp.square((y - f - self.shift) / self.noise)
+        return jnp.log(self.noise) + 0.5 * _LOG_2PI - jnp.logaddexp(plain, shifted)
+
+    def raw_derivative(self, y: Array, f: Array) -> Array:
+        """(f + s·P(b = 1 | y, f) − y)/σ²."""
+        return (f + self.shift * self._shifted_share(y, f) - y) / jnp.square(self.noise)
+
+    def raw_second_derivative(self, y: Array, f: Array) -> Array:
+        """1/σ² − s² P(b = 1)P(b = 0)/σ⁴."""
+        share, variance = self._shifted_share(y, f), jnp.square(self.noise)
+        return 1.0 / variance - jnp.square(self.shift / variance) * share * (1.0 - share)
+
+    def raw_curvature(self, y: Array, f: Array) -> Array:
+        """That of either component, 1/σ²."""
+        return jnp.broadcast_to(1.0 / jnp.square(self.noise), jnp.broadcast_shapes(jnp.shape(y), jnp.shape(f)))
+
+    def raw_mean(self, f: Array) -> Array:
+        """f + s·p."""
+        return f + self.shift * self.probability
+
+    def raw_variance(self, f: Array) -> Array:
+        """σ² + s²p(1 − p)."""
+        variance = jnp.square(self.noise) + jnp.square(self.shift) * self.probability * (1.0 - self.probability)
+        return jnp.broadcast_to(variance, jnp.shape(f))
+
+    def raw_draw(self, key: Key, f: Array) -> Array:
+        """f + s·b + σε."""
+        key_shift, key_noise = jax.random.split(key)
+        shifted = jax.random.bernoulli(key_shift, self.probability, jnp.shape(f))
+        return f + self.shift * shifted + self.noise * jax.random.normal(key_noise, jnp.shape(f))
+
+    def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """Two normal densities with the variances added."""
+        del rule
+        variance = jnp.square(self.noise) + jnp.square(deviation)
+
+        def normal(error: Array) -> Array:
+            return -0.5 * (jnp.square(error) / variance + jnp.log(variance) + _LOG_2PI)
+
+        plain = jnp.log1p(-self.probability) + normal(y - mean)
+        return jnp.logaddexp(plain, jnp.log(self.probability) + normal(y - mean - self.shift))

@@ -1,0 +1,233 @@
+r"""Likelihoods of several latent functions: classes without an order, and noise that varies with the input.
+
+f has a last axis of C latent values. Under a normal law the C values are independent with one common deviation, as they
+are when all latent functions share a basis.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike, Key
+from kosambi.errors import InputError, as_count
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate
+from kosambi.likelihoods._quadrature import Rule
+from kosambi.likelihoods.continuous import _LOG_2PI
+
+# The outer integral of `expected_log_sum_exp`: a step at which it is exact to 1e-12, and where its integrand ends.
+_STEP, _REACH = 0.35, 40.0
+
+
+class Categorical(AbstractLikelihood):
+    """Classes 0, …, C−1 with P(y = c) = softmax(f)_c, one latent function a class.
+
+    Arguments:
+        num_classes: C, at least 2.
+
+    >>> import kosambi as ko
+    >>> ko.likelihoods.Categorical(num_classes=3).cost([0.0], [[1.0, 1.0, 1.0]]).round(6)
+    array([1.098612])
+    """
+
+    num_classes: int = eqx.field(static=True)
+
+    def __init__(self, num_classes: int) -> None:
+        self.num_classes = as_count("Categorical(num_classes=...)", num_classes)
+        if self.num_classes < 2:
+            raise InputError("`Categorical(num_classes=...)` must be at least 2. Got 1. One class needs no model.")
+
+    @property
+    def is_convex(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def num_latents(self) -> int:
+        """One a class."""
+        return self.num_classes
+
+    @property
+    def lipschitz(self) -> float | None:
+        """√2, for the Euclidean norm over the C latent values."""
+        return float(np.sqrt(2.0))
+
+    @property
+    def curvature_bound(self) -> float | None:
+        """The largest eigenvalue of diag(p) − ppᵀ is at most 1/2."""
+        return 0.5
+
+    @property
+    def strip(self) -> float:
+        """Of the inner integrals of `expected_log_sum_exp`."""
+        return float(0.5 * np.pi)
+
+    def check(self, y: ArrayLike) -> Float[Array, " N"]:
+        """Class numbers."""
+        array = as_observations("Categorical", y)
+        last = self.num_classes - 1
+        allowed = (array >= 0) & (array <= last) & (array == np.round(array))
+        remedy = f"Number the classes from 0 to {last}, for example with `np.unique(y, return_inverse=True)[1]`."
+        return check_values("Categorical", array, allowed, f"in {{0, ..., {last}}}", remedy)
+
+    def _one_hot(self, y: Array, f: Array) -> Array:
+        return jax.nn.one_hot(jnp.asarray(y).astype(int), self.num_classes, dtype=f.dtype)
+
+    def raw_cost(self, y: Array, f: Array) -> Array:
+        """log Σ_c e^{f_c} − f_y."""
+        return jax.scipy.special.logsumexp(f, axis=-1) - jnp.sum(f * self._one_hot(y, f), axis=-1)
+
+    def raw_derivative(self, y: Array, f: Array) -> Array:
+        """softmax(f) − one-hot(y)."""
+        return jax.nn.softmax(f, axis=-1) - self._one_hot(y, f)
+
+    def raw_second_derivative(self, y: Array, f: Array) -> Array:
+        """diag(p) − ppᵀ."""
+        p = jax.nn.softmax(f, axis=-1)
+        return p[..., :, None] * jnp.eye(self.num_classes, dtype=f.dtype) - p[..., :, None] * p[..., None, :]
+
+    def raw_curvature(self, y: Array, f: Array) -> Array:
+        """The Hessian, which is positive semi-definite."""
+        return self.raw_second_derivative(y, f)
+
+    def raw_mean(self, f: Array) -> Array:
+        """The class probabilities, (..., C)."""
+        return jax.nn.softmax(f, axis=-1)
+
+    def raw_variance(self, f: Array) -> Array:
+        """p(1 − p) of each class, (..., C)."""
+        p = jax.nn.softmax(f, axis=-1)
+        return p * (1.0 - p)
+
+    def raw_draw(self, key: Key, f: Array) -> Array:
+        """Class numbers."""
+        return jax.random.categorical(key, f, axis=-1).astype(f.dtype)
+
+    def raw_expected_cost(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """E log Σ_c e^{f_c} − E f_y."""
+        value, _ = expected_log_sum_exp(mean, deviation, rule)
+        return value - jnp.sum(mean * self._one_hot(y, mean), axis=-1)
+
+    def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """E softmax(f) − one-hot(y)."""
+        _, softmax = expected_log_sum_exp(mean, deviation, rule)
+        return softmax - self._one_hot(y, mean)
+
+    def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """log E softmax(f)_y."""
+        _, softmax = expected_log_sum_exp(mean, deviation, rule)
+        return jnp.log(jnp.sum(softmax * self._one_hot(y, mean), axis=-1))
+
+
+def expected_log_sum_exp(mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+    r"""E log Σ_c e^{f_c} and its gradient E softmax(f), for independent f_c ~ N(mean_c, deviation²).
+
+    Frullani's integral log S = ∫ (exp(−e^s) − exp(−S e^s)) ds turns the C-dimensional expectation into products of
+    one-dimensional ones: with L(t) = E exp(−e^{t + σξ}),
+
+        E log Σ_c e^{f_c} = ∫ (exp(−e^s) − Π_c L(s + mean_c)) ds.
+    """
+    top = jnp.max(mean, axis=-1, keepdims=True)
+    centred, sd = mean - top, jnp.asarray(deviation)[..., None]
+
+    def add(totals: tuple[Array, Array], s: Array) -> tuple[tuple[Array, Array], None]:
+        survival = lambda t: jnp.exp(-jnp.exp(jnp.minimum(t, 50.0)))
+        slope = lambda t: jnp.exp(t - jnp.exp(jnp.minimum(t, 50.0)))
+        value = jnp.maximum(integrate(survival, s + centred, sd, rule), 1e-300)
+        drop = integrate(slope, s + centred, sd, rule)
+        product = jnp.prod(value, axis=-1)
+        gained = jnp.exp(-jnp.exp(s)) - product
+        return (totals[0] + _STEP * gained, totals[1] + _STEP * drop / value * product[..., None]), None
+
+    grid = jnp.arange(-_REACH, _REACH, _STEP, dtype=centred.dtype)
+    shape = jnp.broadcast_shapes(centred.shape, sd.shape)
+    start = (jnp.zeros(shape[:-1], dtype=centred.dtype), jnp.zeros(shape, dtype=centred.dtype))
+    (value, gradient), _ = jax.lax.scan(add, start, grid)
+    return top[..., 0] + value, gradient
+
+
+class HeteroscedasticGaussian(AbstractLikelihood):
+    """y = f_0 + e^{f_1} ε: two latent functions, the mean and the logarithm of the noise. Not convex jointly.
+
+    >>> import kosambi as ko
+    >>> ko.likelihoods.HeteroscedasticGaussian().observation_variance([[0.0, 1.0]]).round(6)
+    array([7.389056])
+    """
+
+    @property
+    def num_latents(self) -> int:
+        """The mean, and the logarithm of the noise."""
+        return 2
+
+    @property
+    def is_convex(self) -> bool:
+        """No, not in both together."""
+        return False
+
+    def check(self, y: ArrayLike) -> Float[Array, " N"]:
+        """Finite numbers."""
+        return as_observations("HeteroscedasticGaussian", y)
+
+    def raw_cost(self, y: Array, f: Array) -> Array:
+        """(y − f_0)² e^{−2f_1}/2 + f_1 + ½ log 2π."""
+        return 0.5 * jnp.square(y - f[..., 0]) * jnp.exp(-2.0 * f[..., 1]) + f[..., 1] + 0.5 * _LOG_2PI
+
+    def raw_derivative(self, y: Array, f: Array) -> Array:
+        """(−e w, 1 − e² w) with w = e^{−2f_1}."""
+        error, weight = y - f[..., 0], jnp.exp(-2.0 * f[..., 1])
+        return jnp.stack([-error * weight, 1.0 - jnp.square(error) * weight], axis=-1)
+
+    def raw_second_derivative(self, y: Array, f: Array) -> Array:
+        """[[w, 2ew], [2ew, 2e²w]], indefinite."""
+        error, weight = y - f[..., 0], jnp.exp(-2.0 * f[..., 1])
+        weight = jnp.broadcast_to(weight, error.shape)
+        cross = 2.0 * error * weight
+        rows = [jnp.stack([weight, cross], axis=-1), jnp.stack([cross, error * cross], axis=-1)]
+        return jnp.stack(rows, axis=-2)
+
+    def raw_curvature(self, y: Array, f: Array) -> Array:
+        """The Fisher information diag(w, 2)."""
+        weight = jnp.broadcast_to(jnp.exp(-2.0 * f[..., 1]), jnp.broadcast_shapes(jnp.shape(y), f.shape[:-1]))
+        zero, two = jnp.zeros_like(weight), jnp.full_like(weight, 2.0)
+        return jnp.stack([jnp.stack([weight, zero], axis=-1), jnp.stack([zero, two], axis=-1)], axis=-2)
+
+    def raw_mean(self, f: Array) -> Array:
+        """f_0."""
+        return f[..., 0]
+
+    def raw_variance(self, f: Array) -> Array:
+        """e^{2f_1}."""
+        return jnp.exp(2.0 * f[..., 1])
+
+    def raw_draw(self, key: Key, f: Array) -> Array:
+        """f_0 + e^{f_1} ε."""
+        return f[..., 0] + jnp.exp(f[..., 1]) * jax.random.normal(key, f.shape[:-1])
+
+    def raw_expected_cost(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """Normal and log-normal moments: closed form."""
+        del rule
+        variance = jnp.square(deviation)
+        weight = jnp.exp(2.0 * (variance - mean[..., 1]))
+        return 0.5 * (jnp.square(y - mean[..., 0]) + variance) * weight + mean[..., 1] + 0.5 * _LOG_2PI
+
+    def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """Its gradient."""
+        del rule
+        variance, error = jnp.square(deviation), y - mean[..., 0]
+        weight = jnp.exp(2.0 * (variance - mean[..., 1]))
+        return jnp.stack([-error * weight, 1.0 - (jnp.square(error) + variance) * weight], axis=-1)
+
+    def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """A normal density with the variances added, averaged over f_1 by quadrature."""
+
+        def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
+            x, log_weight = node
+            variance = jnp.exp(2.0 * (mean[..., 1] + deviation * x)) + jnp.square(deviation)
+            density = -0.5 * (jnp.square(y - mean[..., 0]) / variance + jnp.log(variance) + _LOG_2PI)
+            return jnp.logaddexp(total, log_weight + density), None
+
+        shape = jnp.broadcast_shapes(jnp.shape(y), mean.shape[:-1], jnp.shape(deviation))
+        return jax.lax.scan(add, jnp.full(shape, -jnp.inf), (rule.nodes, jnp.log(rule.weights)))[0]
