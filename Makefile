@@ -37,7 +37,7 @@ test: lint ## lint, then all tests but the slow ones
 	$(BIN)/pytest -n 2
 
 test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
-	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/pytest -m slow
 
 format: $(VENV)/.dev-installed ## rewrite the code in the house style
 	$(BIN)/ruff check --fix

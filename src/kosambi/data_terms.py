@@ -11,22 +11,27 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint
-from kosambi.likelihoods._quadrature import Rule, coarser
+from kosambi.likelihoods._quadrature import Rule, finer
 from kosambi.precision import Module
 
 # Latent values held at once: 2**25 float64 numbers are 256 MiB. With quadrature each is used many times, and blocks
 # that fit a core's cache are faster.
 MAX_LATENT_VALUES = 2**20
 MAX_LATENT_VALUES_QUADRATURE = 2**17
-# Slopes are cut here, so that their products with ψ stay finite and no gradient turns into NaN where a cost overflows.
-LARGEST_SLOPE = 1e150
+
+
+def largest_slope(dtype: Any) -> float:
+    """Where slopes are cut, so that their products with ψ stay finite and no gradient turns NaN as a cost overflows."""
+    return 1e-4 * float(np.sqrt(np.finfo(dtype).max))
 
 
 class AbstractDataTerm(Module):
@@ -105,10 +110,10 @@ class FactorisedTerm(AbstractDataTerm):
         return self._over_blocks(both, w, (jnp.zeros(w.shape[0], w.dtype), jnp.zeros_like(w)))
 
     def quadrature_error(self, w: Array) -> Float[Array, " J"]:
-        """The difference to the rule with half the nodes, which bounds the error of the better one."""
+        """Twice the difference to the rule with half the step."""
         if self.rule is None:
             return jnp.zeros(w.shape[0], dtype=w.dtype)
-        return jnp.abs(self.value(w) - self._value_with(coarser(self.rule), w))
+        return 2.0 * jnp.abs(self.value(w) - self._value_with(finer(self.rule), w))
 
     def _value_with(self, rule: Rule | None, w: Array) -> Float[Array, " J"]:
         start = jnp.zeros(w.shape[0], w.dtype)
@@ -121,7 +126,7 @@ class FactorisedTerm(AbstractDataTerm):
             h = self.likelihood.raw_curvature(self.y, f)
         else:
             h = self.likelihood.raw_expected_curvature(self.y, f, self.deviation, self.rule)
-        h = jnp.minimum(h, LARGEST_SLOPE)
+        h = jnp.minimum(h, largest_slope(h.dtype))
         if self.weights is not None:
             h = h * (self.weights if h.ndim == 1 else self.weights[:, None, None])
         if h.ndim == 1:
@@ -150,14 +155,15 @@ class FactorisedTerm(AbstractDataTerm):
             slope = self.likelihood.raw_derivative(self.y, f)
         else:
             slope = self.likelihood.raw_expected_derivative(self.y, f, self.deviation, self.rule)
-        slope = jnp.clip(slope, -LARGEST_SLOPE, LARGEST_SLOPE)
+        limit = largest_slope(slope.dtype)
+        slope = jnp.clip(slope, -limit, limit)
         if self.weights is not None:
             slope = slope * (self.weights if slope.ndim == 2 else self.weights[:, None])
         if slope.ndim == 2:
             return slope @ self.psi
         return jnp.moveaxis(jnp.moveaxis(slope, 2, 1) @ self.psi, 1, 2)
 
-    def _over_blocks(self, function: Callable[[FactorisedTerm], Array], w: Array, start: Array) -> Array:
+    def _over_blocks(self, function: Callable[[FactorisedTerm], Any], w: Array, start: Any) -> Any:
         """The sum of `function` over blocks of rows."""
         limit = MAX_LATENT_VALUES if self.rule is None else MAX_LATENT_VALUES_QUADRATURE
         num_rows, per_row = self.psi.shape[0], w.shape[0] * self.likelihood.num_latents
@@ -178,7 +184,7 @@ class FactorisedTerm(AbstractDataTerm):
             psi, y, offset, weights, deviation = pieces
             return FactorisedTerm(self.likelihood, psi, y, offset, weights, deviation, self.rule)
 
-        def add(total: Array, pieces: tuple[Array | None, ...]) -> tuple[Array, None]:
+        def add(total: Any, pieces: tuple[Array | None, ...]) -> tuple[Any, None]:
             return jax.tree.map(jnp.add, total, function(part(pieces))), None
 
         total, _ = jax.lax.scan(add, start, tuple(split(array) for array in rows))

@@ -50,6 +50,7 @@ class Target(Module):
     x: Float[Array, "N D"]
     y: Float[Array, " N"]
     weights: Float[Array, " N"] | None
+    inverse_root: Float[Array, "M M"]
     term: AbstractDataTerm
     kind: str = eqx.field(static=True)
 
@@ -76,6 +77,8 @@ class Target(Module):
         _check_length("y", self.y, self.x)
         self.weights = None if weights is None else _as_weights(weights, self.x)
         offset = at_rest(basis.prior.mean_at(self.x))
+        # Formed once: a triangular solve for every particle at every step would cost as much as the data.
+        self.inverse_root = basis.whiten(np.eye(basis.size))
         psi = basis.whitened_mean(self.x)
         deviation = np.sqrt(basis.residual_variance(self.x)) if self.kind == "optimal" else None
         if isinstance(likelihood, CustomJoint):
@@ -150,12 +153,12 @@ class Target(Module):
 
     def whiten(self, u: Array) -> Array:
         """w = L⁻¹u along the axis of coordinates, for any number of latent functions; traceable."""
-        return self._along_coordinates(self.basis.divide_root, u)
+        return self._multiply(u, self.inverse_root)
 
-    def _along_coordinates(self, function: Any, u: Array) -> Array:
+    def _multiply(self, u: Array, matrix: Float[Array, "M M"]) -> Array:
         if len(self.shape) == 1:
-            return function(u)
-        return jnp.moveaxis(function(jnp.moveaxis(u, -1, -2)), -2, -1)
+            return u @ matrix
+        return jnp.moveaxis(jnp.moveaxis(u, -1, -2) @ matrix, -2, -1)
 
     def _checked(self, name: str, value: ArrayLike) -> Array:
         array = as_float_array(name, value)
@@ -165,20 +168,24 @@ class Target(Module):
         return array
 
 
+@jax.custom_jvp
 def _data_value(term: AbstractDataTerm, w: Array) -> Array:
-    """D(w) with its gradient by hand: autodiff would keep the latent values and take longer."""
+    """D(w) with its gradient by hand: autodiff would keep the latent values, and take longer."""
+    return term.value(w)
 
-    @jax.custom_jvp
-    def value(w: Array) -> Array:
-        return term.value(w)
 
-    @value.defjvp
-    def _jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-        (w,), (w_dot,) = primals, tangents
-        result, gradient = term.value_and_gradient(w)
-        return result, jnp.sum(gradient * w_dot, axis=tuple(range(1, w.ndim)))
+def _data_value_jvp(primals: tuple[Any, Array], tangents: tuple[Any, Array]) -> tuple[Array, Array]:
+    (term, w), (term_dot, w_dot) = primals, tangents
+    zero = jax.custom_derivatives.SymbolicZero
+    if not all(isinstance(leaf, zero) for leaf in jax.tree.leaves(term_dot, is_leaf=lambda v: isinstance(v, zero))):
+        raise InputError("A potential is differentiable in the coordinates u only, not in the data or the model.")
+    value, gradient = term.value_and_gradient(w)
+    if isinstance(w_dot, zero):
+        return value, jnp.zeros_like(value)
+    return value, jnp.sum(gradient * w_dot, axis=tuple(range(1, w.ndim)))
 
-    return value(w)
+
+_data_value.defjvp(_data_value_jvp, symbolic_zeros=True)
 
 
 @compiled
@@ -188,22 +195,21 @@ def _potential(target: Target, u: Array) -> Array:
 
 @compiled
 def _gradient(target: Target, u: Array) -> Array:
-    w, back = jax.vjp(target.whiten, u)
-    return back(target.whitened_gradient(w))[0]
+    return target._multiply(target.whitened_gradient(target.whiten(u)), target.inverse_root.T)
 
 
 @compiled
 def _value_and_gradient(target: Target, u: Array) -> tuple[Array, Array]:
-    w, back = jax.vjp(target.whiten, u)
-    value, gradient = target.whitened_value_and_gradient(w)
-    return value, back(gradient)[0]
+    value, gradient = target.whitened_value_and_gradient(target.whiten(u))
+    return value, target._multiply(gradient, target.inverse_root.T)
 
 
 @compiled
 def _curvature(target: Target, u: Array) -> Array:
     curvature = target.whitened_curvature(target.whiten(u))
-    inverse_root = jax.jacobian(target.whiten)(u).reshape(curvature.shape)
-    return inverse_root.T @ curvature @ inverse_root
+    # The rows of u run over coordinates first and latent functions second.
+    spread = jnp.kron(target.inverse_root, jnp.eye(target.likelihood.num_latents))
+    return spread @ curvature @ spread.T
 
 
 @compiled

@@ -207,6 +207,11 @@ def integrate(function, mean: Array, deviation: Array, rule: Rule) -> Array:  # 
     return jax.lax.scan(add, start, grouped)[0]
 
 
+def tiny(array: Array) -> float:
+    """A positive number whose square is still representable in the precision of `array`."""
+    return 2.0 * float(np.sqrt(np.finfo(jnp.result_type(array, float)).tiny))
+
+
 @compiled
 def _elementwise(likelihood: AbstractLikelihood, name: str, y: Array, f: Array) -> Array:
     return getattr(likelihood, name)(y, f)

@@ -4,8 +4,8 @@ r"""Expectations over ξ ~ N(0, 1) by the trapezoidal rule, with as many nodes a
 
 For g analytic in a strip of half-width d around the real line, the error falls as exp(−2πd/(σh)): the rule sees the
 distance to the nearest singularity of the cost, and nothing else matters. Gauss-Hermite with the same number of nodes
-spends most of them in the tails, and fails for heavy-tailed costs whose scale is below σ. Every other node gives the
-rule with step 2h, so its error comes free; that of the full rule is about the square of it.
+spends most of them in the tails, and fails for heavy-tailed costs whose scale is below σ. Twice the difference to the
+rule with step h/2 bounds the error, also for a cost with kinks, where it falls as h² only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ def nodes_for(strip: float, largest_deviation: float) -> int:
     return next((count for count in _COUNTS if count >= wanted), _COUNTS[-1])
 
 
-def coarser(rule: Rule) -> Rule:
-    """Every other node of a rule: twice the step, and an error about the square root of the full one."""
-    weights = rule.weights[::2]
-    return Rule(rule.nodes[::2], weights / weights.sum())
+def finer(rule: Rule) -> Rule:
+    """The rule with half the step: for an analytic integrand its error is about the square of that of `rule`."""
+    return trapezoidal(2 * rule.nodes.shape[0] - 1)

@@ -15,12 +15,12 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import erf, gammaln, ndtr
+from jax.scipy.special import erf, gammaln, log_ndtr, ndtr
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import as_positive
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations, tiny
 from kosambi.likelihoods._quadrature import Rule
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -244,7 +244,7 @@ class Laplace(AbstractLikelihood):
     def raw_expected_cost(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """The mean of a folded normal variable over b."""
         del rule
-        error, sd = y - mean, jnp.maximum(deviation, 1e-150)
+        error, sd = y - mean, jnp.maximum(deviation, tiny(mean))
         z = error / sd
         folded = 2.0 * sd * normal_density(z) + error * erf(z / jnp.sqrt(2.0))
         return folded / self.scale + jnp.log(2.0 * self.scale)
@@ -252,7 +252,16 @@ class Laplace(AbstractLikelihood):
     def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """(1 − 2P(f < y))/b."""
         del rule
-        return erf((mean - y) / jnp.maximum(deviation, 1e-150) / jnp.sqrt(2.0)) / self.scale
+        return erf((mean - y) / jnp.maximum(deviation, tiny(mean)) / jnp.sqrt(2.0)) / self.scale
+
+    def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """Two tails of a normal variable, each tilted by an exponential."""
+        del rule
+        sd, b = jnp.maximum(deviation, tiny(mean)), self.scale
+        z, tilt = (y - mean) / sd, sd / b
+        above = (y - mean) / b + log_ndtr(-z - tilt)
+        below = -(y - mean) / b + log_ndtr(z - tilt)
+        return 0.5 * jnp.square(tilt) - jnp.log(2.0 * b) + jnp.logaddexp(above, below)
 
 
 class Huber(AbstractLikelihood):
@@ -333,7 +342,7 @@ class Huber(AbstractLikelihood):
         return -(inside + self.threshold * (ndtr(-high) - ndtr(low))) / self.scale
 
     def _pieces(self, y: Array, mean: Array, deviation: Array) -> tuple[Array, Array, Array, Array]:
-        m, v = (y - mean) / self.scale, jnp.maximum(deviation / self.scale, 1e-150)
+        m, v = (y - mean) / self.scale, jnp.maximum(deviation / self.scale, tiny(mean))
         # Cut far beyond any probability, so that low·φ(low) is 0 and not ∞·0.
         low, high = ((bound - m) / v for bound in (-self.threshold, self.threshold))
         return m, v, jnp.clip(low, -1e3, 1e3), jnp.clip(high, -1e3, 1e3)

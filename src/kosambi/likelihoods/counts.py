@@ -19,11 +19,9 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_positive
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, tiny
 from kosambi.likelihoods._quadrature import Rule
 
-# Below this |f| counts as zero under the squared link.
-_TINY = 1e-150
 # Above this ratio μ²/σ² the mean of log f² is taken from its asymptotic series, below it from a Poisson mixture.
 _ASYMPTOTIC = 120.0
 _MIXTURE_TERMS = 160
@@ -60,11 +58,6 @@ class Poisson(AbstractLikelihood):
         """Only with the exponential link."""
         return self.link == "exp"
 
-    @property
-    def strip(self) -> float:
-        """The squared link has a singularity at f = 0; the exponential one has none."""
-        return np.inf if self.link == "exp" else 0.0
-
     def check(self, y: ArrayLike) -> Float[Array, " N"]:
         """Counts."""
         return _check_counts("Poisson", y)
@@ -73,7 +66,7 @@ class Poisson(AbstractLikelihood):
         """rate − y log rate + log y!."""
         if self.link == "exp":
             return jnp.exp(f) - y * f + gammaln(y + 1.0)
-        log = jnp.log(jnp.maximum(jnp.abs(f), _TINY))
+        log = jnp.log(jnp.maximum(jnp.abs(f), tiny(f)))
         log = jnp.where(jnp.abs(f) > 0, log, -jnp.inf)
         return jnp.square(f) - jnp.where(y > 0, 2.0 * y * log, 0.0) + gammaln(y + 1.0)
 
@@ -87,7 +80,7 @@ class Poisson(AbstractLikelihood):
         """e^f, or 2 + 2y/f²."""
         if self.link == "exp":
             return jnp.broadcast_to(jnp.exp(f), jnp.broadcast_shapes(jnp.shape(y), jnp.shape(f)))
-        return 2.0 + 2.0 * y / jnp.square(jnp.maximum(jnp.abs(f), 1e-75))
+        return 2.0 + 2.0 * y / jnp.square(jnp.maximum(jnp.abs(f), tiny(f)))
 
     def raw_curvature(self, y: Array, f: Array) -> Array:
         """The Fisher information, e^f or 4."""
@@ -97,7 +90,8 @@ class Poisson(AbstractLikelihood):
 
     @staticmethod
     def _away_from_zero(f: Array) -> Array:
-        return jnp.where(jnp.abs(f) < _TINY, jnp.where(f < 0, -_TINY, _TINY), f)
+        limit = tiny(f)
+        return jnp.where(jnp.abs(f) < limit, jnp.where(f < 0, -limit, limit), f)
 
     def raw_mean(self, f: Array) -> Array:
         """The rate."""
@@ -134,7 +128,7 @@ def expected_log_square(mean: Array, deviation: Array) -> Array:
     log 2σ² + Σ_j Poisson(j; μ²/2σ²) ψ(½ + j), and for μ²/σ² ≥ 120 the series log μ² − Σ_k (2k−1)!!/k (σ/μ)^{2k}.
     """
     # The guards keep both branches finite where the other one is taken, so that derivatives are finite too.
-    ratio = jnp.square(mean) / jnp.square(jnp.maximum(deviation, _TINY))
+    ratio = jnp.square(mean) / jnp.square(jnp.maximum(deviation, tiny(mean)))
     far = ratio >= _ASYMPTOTIC
     half = 0.5 * jnp.where(far, 1.0, ratio)
 
@@ -144,7 +138,7 @@ def expected_log_square(mean: Array, deviation: Array) -> Array:
 
     start = (jnp.exp(-half), jnp.zeros_like(half))
     (_, mixed), _ = jax.lax.scan(add, start, jnp.arange(_MIXTURE_TERMS, dtype=half.dtype))
-    near_value = jnp.log(2.0) + 2.0 * jnp.log(jnp.maximum(deviation, _TINY)) + mixed
+    near_value = jnp.log(2.0) + 2.0 * jnp.log(jnp.maximum(deviation, tiny(mean))) + mixed
     safe_mean = jnp.where(far, mean, 1.0)
     small = jnp.where(far, jnp.square(deviation / safe_mean), 0.0)
     series = jnp.zeros_like(small)

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_count
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate, tiny
 from kosambi.likelihoods._quadrature import Rule
 from kosambi.likelihoods.continuous import _LOG_2PI
 
@@ -136,7 +136,7 @@ def expected_log_sum_exp(mean: Array, deviation: Array, rule: Rule) -> tuple[Arr
     def add(totals: tuple[Array, Array], s: Array) -> tuple[tuple[Array, Array], None]:
         survival = lambda t: jnp.exp(-jnp.exp(jnp.minimum(t, 50.0)))
         slope = lambda t: jnp.exp(t - jnp.exp(jnp.minimum(t, 50.0)))
-        value = jnp.maximum(integrate(survival, s + centred, sd, rule), 1e-300)
+        value = jnp.maximum(integrate(survival, s + centred, sd, rule), tiny(mean))
         drop = integrate(slope, s + centred, sd, rule)
         product = jnp.prod(value, axis=-1)
         gained = jnp.exp(-jnp.exp(s)) - product
