@@ -1,4 +1,4 @@
-r"""Measures ν over inputs: where a Gaussian random element puts its variance (paper, section 3.4.2).
+r"""Measures ν over inputs: where a Gaussian random element puts its variance (paper, section 3.5.2).
 
 The covariance operator C f = ∫ k(·, s) f(s) dν(s) needs a probability measure. Points with weights,
 ν = Σ_i p_i δ_{s_i}, make everything a finite sum; a normal ν keeps r analytic for a squared exponential k. Weights are

@@ -170,7 +170,7 @@ class Target(Module):
 
 @jax.custom_jvp
 def _data_value(term: AbstractDataTerm, w: Array) -> Array:
-    """D(w) with its gradient by hand: autodiff would keep the latent values, and take longer."""
+    """D(w) with its gradient by hand: autodiff would keep every latent value, and every node of a quadrature."""
     return term.value(w)
 
 

@@ -1,6 +1,6 @@
 r"""Priors over functions: two doors to the same theory.
 
-* `GaussianRandomElement(k, ν)`, the paper's (section 3.4.2, appendix on RKHS priors): F ~ N(0, C) in the Hilbert space
+* `GaussianRandomElement(k, ν)`, the paper's (section 3.5.2, appendix on RKHS priors): F ~ N(0, C) in the Hilbert space
   of k with C f = ∫ k(·, s) f(s) dν(s). Its covariance function is r(x, z) = ∫ k(x, s) k(s, z) dν(s), *not* k. With
   points, F = Σ_i √p_i ω_i k(·, s_i) exactly, ω ~ N(0, I).
 * `GaussianProcess(r)`: the covariance function itself, as a kernel means in every Gaussian process library.
