@@ -87,6 +87,16 @@ def test_extreme_values_give_no_nan(name):
             assert values[2] >= 0
 
 
+@pytest.mark.parametrize("name", SEVERAL)
+def test_extreme_values_of_several_latent_functions_give_no_nan(name):
+    case = SEVERAL[name]
+    size = case.likelihood.num_latents
+    for y in [*case.y, 0.0]:
+        for f in np.stack(np.meshgrid(*[[-1e3, -350.0, 0.0, 700.0, 1e3]] * size), -1).reshape(-1, size):
+            for call in ("cost", "derivative", "curvature"):
+                assert not np.any(np.isnan(getattr(case.likelihood, call)([y], [f]))), (call, y, f)
+
+
 def test_square_link_at_zero():
     square = lk.Poisson(link="square")
     assert square.cost([3.0], [0.0])[0] == np.inf

@@ -5,8 +5,6 @@ Any other one is `Custom(cost)` for a cost of one datum, or `CustomJoint(loss)` 
 
 from kosambi.likelihoods._base import AbstractLikelihood as AbstractLikelihood
 from kosambi.likelihoods.continuous import Gaussian as Gaussian
-from kosambi.likelihoods.continuous import Huber as Huber
-from kosambi.likelihoods.continuous import Laplace as Laplace
 from kosambi.likelihoods.continuous import StudentT as StudentT
 from kosambi.likelihoods.counts import NegativeBinomial as NegativeBinomial
 from kosambi.likelihoods.counts import Poisson as Poisson
@@ -17,5 +15,7 @@ from kosambi.likelihoods.discrete import Ordinal as Ordinal
 from kosambi.likelihoods.mixture import ShiftMixture as ShiftMixture
 from kosambi.likelihoods.positive import Exponential as Exponential
 from kosambi.likelihoods.positive import Gamma as Gamma
+from kosambi.likelihoods.robust import Huber as Huber
+from kosambi.likelihoods.robust import Laplace as Laplace
 from kosambi.likelihoods.several import Categorical as Categorical
 from kosambi.likelihoods.several import HeteroscedasticGaussian as HeteroscedasticGaussian

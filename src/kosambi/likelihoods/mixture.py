@@ -14,7 +14,7 @@ from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_float_array, as_positive, is_traced
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations
 from kosambi.likelihoods._quadrature import Rule
-from kosambi.likelihoods.continuous import _LOG_2PI
+from kosambi.likelihoods.continuous import LOG_2PI
 
 
 class ShiftMixture(AbstractLikelihood):
@@ -71,7 +71,7 @@ class ShiftMixture(AbstractLikelihood):
         """−log(p N(y; f + s, σ²) + (1 − p) N(y; f, σ²))."""
         plain = jnp.log1p(-self.probability) - 0.5 * jnp.square((y - f) / self.noise)
         shifted = jnp.log(self.probability) - 0.5 * jnp.square((y - f - self.shift) / self.noise)
-        return jnp.log(self.noise) + 0.5 * _LOG_2PI - jnp.logaddexp(plain, shifted)
+        return jnp.log(self.noise) + 0.5 * LOG_2PI - jnp.logaddexp(plain, shifted)
 
     def raw_derivative(self, y: Array, f: Array) -> Array:
         """(f + s·P(b = 1 | y, f) − y)/σ²."""
@@ -107,7 +107,7 @@ class ShiftMixture(AbstractLikelihood):
         variance = jnp.square(self.noise) + jnp.square(deviation)
 
         def normal(error: Array) -> Array:
-            return -0.5 * (jnp.square(error) / variance + jnp.log(variance) + _LOG_2PI)
+            return -0.5 * (jnp.square(error) / variance + jnp.log(variance) + LOG_2PI)
 
         plain = jnp.log1p(-self.probability) + normal(y - mean)
         return jnp.logaddexp(plain, jnp.log(self.probability) + normal(y - mean - self.shift))

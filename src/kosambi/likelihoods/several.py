@@ -16,7 +16,7 @@ from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_count
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate, tiny
 from kosambi.likelihoods._quadrature import Rule
-from kosambi.likelihoods.continuous import _LOG_2PI
+from kosambi.likelihoods.continuous import LOG_2PI
 
 # The outer integral of `expected_log_sum_exp`: a step at which it is exact to 1e-12, and where its integrand ends.
 _STEP, _REACH = 0.35, 40.0
@@ -149,6 +149,12 @@ def expected_log_sum_exp(mean: Array, deviation: Array, rule: Rule) -> tuple[Arr
     return top[..., 0] + value, gradient
 
 
+def _precision(log_noise: Array) -> Array:
+    """e^{−2·log_noise}, kept finite so that an error of exactly zero costs nothing and not ∞·0."""
+    half = 0.5 * float(np.log(np.finfo(log_noise.dtype).max)) - 1.0
+    return jnp.exp(-2.0 * jnp.maximum(log_noise, -half))
+
+
 class HeteroscedasticGaussian(AbstractLikelihood):
     """y = f_0 + e^{f_1} ε: two latent functions, the mean and the logarithm of the noise. Not convex jointly.
 
@@ -173,16 +179,16 @@ class HeteroscedasticGaussian(AbstractLikelihood):
 
     def raw_cost(self, y: Array, f: Array) -> Array:
         """(y − f_0)² e^{−2f_1}/2 + f_1 + ½ log 2π."""
-        return 0.5 * jnp.square(y - f[..., 0]) * jnp.exp(-2.0 * f[..., 1]) + f[..., 1] + 0.5 * _LOG_2PI
+        return 0.5 * jnp.square(y - f[..., 0]) * _precision(f[..., 1]) + f[..., 1] + 0.5 * LOG_2PI
 
     def raw_derivative(self, y: Array, f: Array) -> Array:
         """(−e w, 1 − e² w) with w = e^{−2f_1}."""
-        error, weight = y - f[..., 0], jnp.exp(-2.0 * f[..., 1])
+        error, weight = y - f[..., 0], _precision(f[..., 1])
         return jnp.stack([-error * weight, 1.0 - jnp.square(error) * weight], axis=-1)
 
     def raw_second_derivative(self, y: Array, f: Array) -> Array:
         """[[w, 2ew], [2ew, 2e²w]], indefinite."""
-        error, weight = y - f[..., 0], jnp.exp(-2.0 * f[..., 1])
+        error, weight = y - f[..., 0], _precision(f[..., 1])
         weight = jnp.broadcast_to(weight, error.shape)
         cross = 2.0 * error * weight
         rows = [jnp.stack([weight, cross], axis=-1), jnp.stack([cross, error * cross], axis=-1)]
@@ -190,7 +196,7 @@ class HeteroscedasticGaussian(AbstractLikelihood):
 
     def raw_curvature(self, y: Array, f: Array) -> Array:
         """The Fisher information diag(w, 2)."""
-        weight = jnp.broadcast_to(jnp.exp(-2.0 * f[..., 1]), jnp.broadcast_shapes(jnp.shape(y), f.shape[:-1]))
+        weight = jnp.broadcast_to(_precision(f[..., 1]), jnp.broadcast_shapes(jnp.shape(y), f.shape[:-1]))
         zero, two = jnp.zeros_like(weight), jnp.full_like(weight, 2.0)
         return jnp.stack([jnp.stack([weight, zero], axis=-1), jnp.stack([zero, two], axis=-1)], axis=-2)
 
@@ -210,14 +216,14 @@ class HeteroscedasticGaussian(AbstractLikelihood):
         """Normal and log-normal moments: closed form."""
         del rule
         variance = jnp.square(deviation)
-        weight = jnp.exp(2.0 * (variance - mean[..., 1]))
-        return 0.5 * (jnp.square(y - mean[..., 0]) + variance) * weight + mean[..., 1] + 0.5 * _LOG_2PI
+        weight = _precision(mean[..., 1] - variance)
+        return 0.5 * (jnp.square(y - mean[..., 0]) + variance) * weight + mean[..., 1] + 0.5 * LOG_2PI
 
     def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """Its gradient."""
         del rule
         variance, error = jnp.square(deviation), y - mean[..., 0]
-        weight = jnp.exp(2.0 * (variance - mean[..., 1]))
+        weight = _precision(mean[..., 1] - variance)
         return jnp.stack([-error * weight, 1.0 - (jnp.square(error) + variance) * weight], axis=-1)
 
     def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
@@ -226,7 +232,7 @@ class HeteroscedasticGaussian(AbstractLikelihood):
         def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
             x, log_weight = node
             variance = jnp.exp(2.0 * (mean[..., 1] + deviation * x)) + jnp.square(deviation)
-            density = -0.5 * (jnp.square(y - mean[..., 0]) / variance + jnp.log(variance) + _LOG_2PI)
+            density = -0.5 * (jnp.square(y - mean[..., 0]) / variance + jnp.log(variance) + LOG_2PI)
             return jnp.logaddexp(total, log_weight + density), None
 
         shape = jnp.broadcast_shapes(jnp.shape(y), mean.shape[:-1], jnp.shape(deviation))
