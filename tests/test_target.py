@@ -129,6 +129,30 @@ def test_gaussian_potentials_differ_by_the_trace_term(rng):
             assert np.all(np.abs(values[1] - values[0] - trace) < 1e-12 * np.abs(values[1]))
 
 
+def test_the_gaussian_potential_keeps_its_digits_when_the_noise_is_small(rng):
+    basis = BASES["Point"]
+    u = particles((4,), basis)[0]
+    mean = 0.2 + basis.conditional_mean(X) @ u
+    for noise in (1e-1, 1e-3, 1e-5):
+        y = mean + noise * rng.normal(size=len(X))
+        expected = -scipy.stats.norm.logpdf(y, mean, noise).sum() + 0.5 * u @ np.linalg.solve(basis.covariance, u)
+        value = ko.Target(basis, lk.Gaussian(noise), X, y).potential(u)
+        # y itself carries a rounding error of 1e-16, which the noise turns into 1e-16/noise.
+        np.testing.assert_allclose(value, expected, rtol=1e-10 + 1e-15 / noise)
+
+
+def test_optimal_gradients_are_finite_in_single_precision_far_out():
+    prior = ko.GaussianProcess(k.Matern52(variance=169.0))
+    basis = ko.PointBasis(prior, [[0.0], [0.5]])
+    target = ko.Target(basis, lk.Bernoulli(), [[1.5]], [1.0], "optimal")
+    assert np.all(np.isfinite(jax.jit(target.gradient)(np.array([-300.0, -300.0], dtype=np.float32))))
+
+
+def test_no_particles_give_no_values():
+    target = ko.Target(BASES["Point"], lk.Bernoulli(), X, np.ones(len(X)))
+    assert target.potential(np.zeros((0, 4))).shape == (0,)
+
+
 def test_the_gaussian_shortcut_holds_no_data():
     target = ko.Target(BASES["Point"], lk.Gaussian(0.4), X, X[:, 0])
     assert all(len(X) not in np.shape(leaf) for leaf in jax.tree.leaves(target.term))

@@ -10,6 +10,7 @@ Gaussian likelihood leaves a quadratic in w, which never touches the data again.
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -59,24 +60,28 @@ class AbstractDataTerm(Module):
 
 
 class QuadraticTerm(AbstractDataTerm):
-    """½wᵀAw − bᵀw + constant: all that a Gaussian likelihood leaves of the data."""
+    """½|Rw − q|² + constant: all that a Gaussian likelihood leaves of the data.
 
-    matrix: Float[Array, "M M"]
-    vector: Float[Array, " M"]
+    RᵀR is the normal matrix Σ_n ψ(x_n)ψ(x_n)ᵀ/σ_n². Kept as a root, so that a small misfit is no difference of large
+    numbers.
+    """
+
+    root: Float[Array, "K M"]
+    aim: Float[Array, " K"]
     constant: Array
 
     def value(self, w: Array) -> Float[Array, " J"]:
-        """½wᵀAw − bᵀw + constant."""
-        return jnp.sum(w * (0.5 * (w @ self.matrix) - self.vector), axis=1) + self.constant
+        """½|Rw − q|² + constant."""
+        return 0.5 * jnp.sum(jnp.square(w @ self.root.T - self.aim), axis=1) + self.constant
 
     def gradient(self, w: Array) -> Array:
-        """Aw − b."""
-        return w @ self.matrix - self.vector
+        """Rᵀ(Rw − q)."""
+        return (w @ self.root.T - self.aim) @ self.root
 
     def curvature(self, w: Array) -> Float[Array, "K K"]:
-        """A."""
+        """RᵀR."""
         del w
-        return self.matrix
+        return self.root.T @ self.root
 
 
 class FactorisedTerm(AbstractDataTerm):
@@ -92,9 +97,7 @@ class FactorisedTerm(AbstractDataTerm):
 
     def value(self, w: Array) -> Float[Array, " J"]:
         """Σ_n weight_n c_n, in blocks of rows."""
-        return self._over_blocks(
-            lambda part: part._block_value(part._latent(w), self.rule), w, jnp.zeros(w.shape[0], w.dtype)
-        )
+        return self._over_blocks(lambda part: part._block_value(part._latent(w)), w, jnp.zeros(w.shape[0], w.dtype))
 
     def gradient(self, w: Array) -> Array:
         """Σ_n weight_n c'_n ψ(x_n), in blocks of rows."""
@@ -105,19 +108,22 @@ class FactorisedTerm(AbstractDataTerm):
 
         def both(part: FactorisedTerm) -> tuple[Array, Array]:
             f = part._latent(w)
-            return part._block_value(f, self.rule), part._block_gradient(f)
+            return part._block_value(f), part._block_gradient(f)
 
         return self._over_blocks(both, w, (jnp.zeros(w.shape[0], w.dtype), jnp.zeros_like(w)))
 
     def quadrature_error(self, w: Array) -> Float[Array, " J"]:
-        """Twice the difference to the rule with half the step."""
+        """Twice the larger difference to two finer rules, summed over data without cancellation."""
         if self.rule is None:
             return jnp.zeros(w.shape[0], dtype=w.dtype)
-        return 2.0 * jnp.abs(self.value(w) - self._value_with(finer(self.rule), w))
-
-    def _value_with(self, rule: Rule | None, w: Array) -> Float[Array, " J"]:
         start = jnp.zeros(w.shape[0], w.dtype)
-        return self._over_blocks(lambda part: part._block_value(part._latent(w), rule), w, start)
+        return self._over_blocks(lambda part: part._block_error(part._latent(w)), w, start)
+
+    def _block_error(self, f: Array) -> Float[Array, " J"]:
+        assert self.rule is not None
+        value = self._block_costs(f, self.rule)
+        others = (jnp.abs(value - self._block_costs(f, rule)) for rule in finer(self.rule))
+        return 2.0 * jnp.sum(functools.reduce(jnp.maximum, others), axis=1)
 
     def curvature(self, w: Array) -> Float[Array, "K K"]:
         """Σ_n h_n ψ(x_n)ψ(x_n)ᵀ; with C latent functions the blocks h_n are C×C."""
@@ -140,7 +146,10 @@ class FactorisedTerm(AbstractDataTerm):
             return self.offset + w @ self.psi.T
         return self.offset[:, None] + jnp.moveaxis(jnp.moveaxis(w, 2, 1) @ self.psi.T, 1, 2)
 
-    def _block_value(self, f: Array, rule: Rule | None) -> Float[Array, " J"]:
+    def _block_value(self, f: Array) -> Float[Array, " J"]:
+        return jnp.sum(self._block_costs(f, self.rule), axis=1)
+
+    def _block_costs(self, f: Array, rule: Rule | None) -> Float[Array, "J N"]:
         if rule is None:
             cost = self.likelihood.raw_cost(self.y, f)
         else:
@@ -148,7 +157,7 @@ class FactorisedTerm(AbstractDataTerm):
         if self.weights is not None:
             # A datum of weight zero is absent, also where its cost is infinite.
             cost = jnp.where(self.weights > 0, self.weights * cost, 0.0)
-        return jnp.sum(cost, axis=1)
+        return cost
 
     def _block_gradient(self, f: Array) -> Array:
         if self.rule is None:
@@ -166,7 +175,7 @@ class FactorisedTerm(AbstractDataTerm):
     def _over_blocks(self, function: Callable[[FactorisedTerm], Any], w: Array, start: Any) -> Any:
         """The sum of `function` over blocks of rows."""
         limit = MAX_LATENT_VALUES if self.rule is None else MAX_LATENT_VALUES_QUADRATURE
-        num_rows, per_row = self.psi.shape[0], w.shape[0] * self.likelihood.num_latents
+        num_rows, per_row = self.psi.shape[0], max(1, w.shape[0]) * self.likelihood.num_latents
         size = max(1, limit // per_row)
         if num_rows <= size:
             return function(self)

@@ -224,11 +224,14 @@ def _quadratic(
 ) -> QuadraticTerm:
     weights = jnp.ones_like(y) if weights is None else weights
     precision = weights / jnp.square(likelihood.noise)
-    constant = jnp.sum(weights * likelihood.raw_cost(y, offset))
+    basis, root = jnp.linalg.qr(psi * jnp.sqrt(precision)[:, None])
+    error = (y - offset) * jnp.sqrt(precision)
+    aim = basis.T @ error
+    # What no w can explain, and the constants of the density.
+    constant = 0.5 * jnp.sum(jnp.square(error - basis @ aim)) + jnp.sum(weights * likelihood.raw_cost(y, y))
     if deviation is not None:
         constant = constant + 0.5 * jnp.sum(precision * jnp.square(deviation))
-    scaled = psi * precision[:, None]
-    return QuadraticTerm(scaled.T @ psi, (y - offset) @ scaled, constant)
+    return QuadraticTerm(root, aim, constant)
 
 
 def _as_model(basis: object, likelihood: object) -> tuple[AbstractBasis, AbstractLikelihood]:

@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_count, as_float_array, check_finite, check_key, is_traced
-from kosambi.likelihoods._quadrature import Rule, nodes_for, trapezoidal
+from kosambi.likelihoods._quadrature import FEWEST_NODES, Rule, nodes_for, trapezoidal
 from kosambi.precision import Module, compiled, public
 
 
@@ -93,9 +93,8 @@ class AbstractLikelihood(Module):
         return integrate(lambda f: self.raw_derivative(y, f), mean, deviation, rule)
 
     def raw_expected_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
-        """E of the positive curvature by quadrature, traceable."""
-        spread = deviation if self.num_latents == 1 else jnp.asarray(deviation)[..., None]
-        return integrate(lambda f: self.raw_curvature(y, f), mean, spread, rule)
+        """E of the positive curvature by quadrature, for one latent function; traceable."""
+        return integrate(lambda f: self.raw_curvature(y, f), mean, deviation, rule)
 
     def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """log E exp(−c(y, mean + deviation·ξ)) by quadrature, traceable."""
@@ -167,9 +166,13 @@ class AbstractLikelihood(Module):
 
     @public
     def log_predictive_density(
-        self, y: ArrayLike, mean: ArrayLike, deviation: ArrayLike, *, num_nodes: int = 271
+        self, y: ArrayLike, mean: ArrayLike, deviation: ArrayLike, *, num_nodes: int = 544
     ) -> Float[Array, "..."]:
-        """log ∫ p(y | f) N(f; mean, deviation²) df: closed form, or quadrature with `num_nodes` nodes."""
+        """log ∫ p(y | f) N(f; mean, deviation²) df: closed form, or quadrature with `num_nodes` nodes.
+
+        Nodes are 17·deviation/num_nodes apart; p(y | ·) must not be narrower than that. Give more of them for a
+        likelihood much narrower than `deviation`, such as large counts or a small scale.
+        """
         if not self.is_density:
             raise self._no_density("a predictive density")
         rule = trapezoidal(as_count("num_nodes", num_nodes))
@@ -179,9 +182,12 @@ class AbstractLikelihood(Module):
     def rule(self, deviation: Array, num_nodes: int | None = None) -> Rule:
         """The quadrature rule for residual standard deviations up to the largest of `deviation`."""
         if num_nodes is not None:
-            return trapezoidal(as_count("num_nodes", num_nodes))
+            if as_count("num_nodes", num_nodes) < FEWEST_NODES:
+                raise InputError(f"`num_nodes` must be at least {FEWEST_NODES}. Got {num_nodes}.")
+            return trapezoidal(num_nodes)
         if is_traced(deviation):
-            return trapezoidal(nodes_for(1.0, 1.0))
+            # The deviations are not known yet, so more nodes than most models need.
+            return trapezoidal(nodes_for(self.strip, 3.0 * min(self.strip, 1.0)))
         return trapezoidal(nodes_for(self.strip, float(np.max(deviation, initial=0.0))))
 
     def _no_density(self, what: str) -> InputError:

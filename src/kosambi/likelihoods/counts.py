@@ -121,6 +121,12 @@ class Poisson(AbstractLikelihood):
         expected = lambda m: self.raw_expected_cost(y, m, deviation, rule)
         return jax.jvp(expected, (mean,), (jnp.ones_like(mean),))[1]
 
+    def raw_expected_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """E e^f, or 4."""
+        if self.link == "square":
+            return self.raw_curvature(y, mean)
+        return jnp.exp(mean + 0.5 * jnp.square(deviation)) + jnp.zeros(jnp.shape(y))
+
 
 def expected_log_square(mean: Array, deviation: Array) -> Array:
     r"""E log f² for f ~ N(mean, deviation²): f²/σ² is a Poisson mixture of χ² variables with 1 + 2j degrees of freedom.

@@ -103,10 +103,13 @@ class Bernoulli(AbstractLikelihood):
         """E sigmoid(f) − y, with one exponential for all nodes: sigmoid(μ + σξ) = 1/(1 + e^{−μ} e^{−σξ})."""
         if self.link != "logit":
             return super().raw_expected_derivative(y, mean, deviation, rule)
-        decay = jnp.exp(jnp.clip(-mean, -700.0, 700.0))
+        # Both exponents are cut at 0.45 of the largest, so that no product overflows or becomes ∞·0.
+        limit = 0.45 * float(np.log(np.finfo(jnp.result_type(mean, float)).max))
+        decay = jnp.exp(jnp.clip(-mean, -limit, limit))
         total = jnp.zeros(jnp.broadcast_shapes(jnp.shape(y), jnp.shape(mean), jnp.shape(deviation)))
         for i in range(rule.nodes.shape[0]):
-            total = total + rule.weights[i] / (1.0 + decay * jnp.exp(-deviation * rule.nodes[i]))
+            shift = jnp.exp(jnp.clip(-deviation * rule.nodes[i], -limit, limit))
+            total = total + rule.weights[i] / (1.0 + decay * shift)
         return total - y
 
     def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
@@ -119,17 +122,19 @@ class Bernoulli(AbstractLikelihood):
 def _inverse_mills(z: Array) -> Array:
     """φ(z)/Φ(z)."""
     log_density = -0.5 * jnp.square(z) - 0.5 * jnp.log(2.0 * jnp.pi)
-    # Below −10 the two logarithms nearly cancel; there the ratio is −z + 1/(−z) − 2/(−z)³ + 10/(−z)⁵ − …
-    tail = jnp.where(z < -10.0, -z, 10.0)
+    # Far out the two logarithms nearly cancel; there the ratio is −z + 1/(−z) − 2/(−z)³ + 10/(−z)⁵ − …
+    tail = jnp.where(z < -30.0, -z, 30.0)
     series = tail + (1.0 - (2.0 - (10.0 - 74.0 / tail**2) / tail**2) / tail**2) / tail
-    return jnp.where(z < -10.0, series, jnp.exp(log_density - log_ndtr(jnp.maximum(z, -10.0))))
+    return jnp.where(z < -30.0, series, jnp.exp(log_density - log_ndtr(jnp.maximum(z, -30.0))))
 
 
 def _mills_slope(z: Array) -> Array:
     """m(m + z) for m = φ(z)/Φ(z), between 0 and 1."""
     m = _inverse_mills(z)
     tail = jnp.where(z < -30.0, -z, 30.0)
-    return jnp.where(z < -30.0, 1.0 - 1.0 / tail**2 + 6.0 / tail**4, jnp.clip(m * (m + z), 0.0, 1.0))
+    return jnp.where(
+        z < -30.0, 1.0 - (1.0 - (6.0 - 50.0 / tail**2) / tail**2) / tail**2, jnp.clip(m * (m + z), 0.0, 1.0)
+    )
 
 
 def _logistic_density(z: Array) -> Array:
@@ -198,7 +203,7 @@ class Ordinal(AbstractLikelihood):
     def raw_cost(self, y: Array, f: Array) -> Array:
         """sigmoid(b) − sigmoid(a) = sigmoid(b) sigmoid(−a) (1 − e^{a−b}), so three logarithms without cancellation."""
         low, high = self._edges(y)
-        return jax.nn.softplus(f - high) + jax.nn.softplus(low - f) - jnp.log1p(-jnp.exp(low - high))
+        return jax.nn.softplus(f - high) + jax.nn.softplus(low - f) - jnp.log(-jnp.expm1(low - high))
 
     def raw_derivative(self, y: Array, f: Array) -> Array:
         """sigmoid(f − b) − sigmoid(a − f)."""

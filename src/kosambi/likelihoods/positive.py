@@ -85,6 +85,11 @@ class Gamma(AbstractLikelihood):
         del rule
         return self.shape * (1.0 - y * jnp.exp(0.5 * jnp.square(deviation) - mean))
 
+    def raw_expected_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """a y E e^{−f}."""
+        del rule
+        return self.shape * y * jnp.exp(0.5 * jnp.square(deviation) - mean)
+
 
 class Exponential(Gamma):
     """Positive numbers, exponentially distributed with mean e^f: waiting times.

@@ -185,6 +185,12 @@ class Huber(AbstractLikelihood):
         inside = m * (ndtr(high) - ndtr(low)) + v * (normal_density(low) - normal_density(high))
         return -(inside + self.threshold * (ndtr(-high) - ndtr(low))) / self.scale
 
+    def raw_expected_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """The probability of the quadratic piece, over s²."""
+        del rule
+        _, _, low, high = self._pieces(y, mean, deviation)
+        return (ndtr(high) - ndtr(low)) / jnp.square(self.scale)
+
     def _pieces(self, y: Array, mean: Array, deviation: Array) -> tuple[Array, Array, Array, Array]:
         m, v = (y - mean) / self.scale, jnp.maximum(deviation / self.scale, tiny(mean))
         # Cut far beyond any probability, so that low·φ(low) is 0 and not ∞·0.

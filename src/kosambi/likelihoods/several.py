@@ -116,6 +116,10 @@ class Categorical(AbstractLikelihood):
         _, softmax = expected_log_sum_exp(mean, deviation, rule)
         return softmax - self._one_hot(y, mean)
 
+    def raw_expected_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """The Hessian at the mean: positive, and near enough for a preconditioner."""
+        return self.raw_curvature(y, mean)
+
     def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """log E softmax(f)_y."""
         _, softmax = expected_log_sum_exp(mean, deviation, rule)
@@ -225,6 +229,11 @@ class HeteroscedasticGaussian(AbstractLikelihood):
         variance, error = jnp.square(deviation), y - mean[..., 0]
         weight = _precision(mean[..., 1] - variance)
         return jnp.stack([-error * weight, 1.0 - (jnp.square(error) + variance) * weight], axis=-1)
+
+    def raw_expected_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """E of the Fisher information: w at a log noise lowered by the variance."""
+        lowered = jnp.stack([mean[..., 0], mean[..., 1] - jnp.square(deviation)], axis=-1)
+        return self.raw_curvature(y, lowered)
 
     def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """A normal density with the variances added, averaged over f_1 by quadrature."""
