@@ -7,9 +7,18 @@ import os
 import platform
 
 
-def describe() -> dict[str, object]:
-    """Processor, cores, and the versions that matter."""
-    packages = ("kosambi", "jax", "jaxlib", "equinox", "numpy", "scipy")
+def describe(*others: str) -> dict[str, object]:
+    """Processor, cores, and the versions that matter, of `others` where they are installed."""
+    installed = {found.metadata["Name"] for found in importlib.metadata.distributions()}
+    packages = (
+        "kosambi",
+        "jax",
+        "jaxlib",
+        "equinox",
+        "numpy",
+        "scipy",
+        *(name for name in others if name in installed),
+    )
     return {
         "machine": platform.machine(),
         "system": platform.system(),

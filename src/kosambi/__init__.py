@@ -2,22 +2,26 @@
 
 The data flow, one module an arrow:
 
-    kernels, measures ─► priors ─► inducing ─► basis ─► target
+    kernels, measures ─► priors ─► inducing ─► basis ─► target ─► samplers ─► particles, report
                                                          ▲
                                               likelihoods, data
 
 A kernel says how a function changes with its inputs. A prior turns it into a law over functions, and draws from it are
 callables. Inducing points say where to look; a basis sums a function up by M coordinates. A likelihood says what an
-observation costs; a target is the potential that the coordinates have given the data.
+observation costs; a target is the potential that the coordinates have given the data. A sampler draws particles from
+it, and a report says how far they can be trusted.
 """
 
 from kosambi import basis as basis
+from kosambi import diagnostics as diagnostics
 from kosambi import errors as errors
 from kosambi import inducing as inducing
 from kosambi import kernels as kernels
+from kosambi import laplace as laplace
 from kosambi import likelihoods as likelihoods
 from kosambi import measures as measures
 from kosambi import priors as priors
+from kosambi import samplers as samplers
 from kosambi._version import __version__ as __version__
 from kosambi.basis import InducingBasis as InducingBasis
 from kosambi.basis import NystromBasis as NystromBasis
@@ -26,4 +30,5 @@ from kosambi.basis import RitzBasis as RitzBasis
 from kosambi.draws import FunctionDraws as FunctionDraws
 from kosambi.priors import GaussianProcess as GaussianProcess
 from kosambi.priors import GaussianRandomElement as GaussianRandomElement
+from kosambi.samplers import sample as sample
 from kosambi.target import Target as Target

@@ -50,6 +50,14 @@ class AbstractDataTerm(Module):
     def curvature(self, w: Array) -> Float[Array, "K K"]:
         """A positive semi-definite curvature for one w, (M,) or (M, C), with K = M·C rows in that order."""
 
+    def hessian(self, w: Array) -> Float[Array, "K K"]:
+        """The second derivatives where they are known, which need not be positive; otherwise the curvature."""
+        return self.curvature(w)
+
+    @abc.abstractmethod
+    def compose(self, matrix: Float[Array, "M L"]) -> AbstractDataTerm:
+        """The same data as a function of a, with w = matrix @ a."""
+
     def value_and_gradient(self, w: Array) -> tuple[Float[Array, " J"], Array]:
         """Both, sharing what they share."""
         return self.value(w), self.gradient(w)
@@ -82,6 +90,10 @@ class QuadraticTerm(AbstractDataTerm):
         """RᵀR."""
         del w
         return self.root.T @ self.root
+
+    def compose(self, matrix: Float[Array, "M L"]) -> AbstractDataTerm:
+        """½|R·matrix·a − q|²."""
+        return QuadraticTerm(self.root @ matrix, self.aim, self.constant)
 
 
 class FactorisedTerm(AbstractDataTerm):
@@ -129,9 +141,17 @@ class FactorisedTerm(AbstractDataTerm):
         """Σ_n h_n ψ(x_n)ψ(x_n)ᵀ; with C latent functions the blocks h_n are C×C."""
         f = self._latent(w[None])[0]
         if self.rule is None:
-            h = self.likelihood.raw_curvature(self.y, f)
-        else:
-            h = self.likelihood.raw_expected_curvature(self.y, f, self.deviation, self.rule)
+            return self._spread(self.likelihood.raw_curvature(self.y, f))
+        return self._spread(self.likelihood.raw_expected_curvature(self.y, f, self.deviation, self.rule))
+
+    def hessian(self, w: Array) -> Float[Array, "K K"]:
+        """Σ_n c''_n ψ(x_n)ψ(x_n)ᵀ; the curvature where the cost is an expectation."""
+        if self.rule is not None:
+            return self.curvature(w)
+        return self._spread(self.likelihood.raw_second_derivative(self.y, self._latent(w[None])[0]))
+
+    def _spread(self, h: Array) -> Float[Array, "K K"]:
+        """Second derivatives in the latent values, (N,) or (N, C, C), as those in w."""
         h = jnp.minimum(h, largest_slope(h.dtype))
         if self.weights is not None:
             h = h * (self.weights if h.ndim == 1 else self.weights[:, None, None])
@@ -139,6 +159,11 @@ class FactorisedTerm(AbstractDataTerm):
             return (self.psi * h[:, None]).T @ self.psi
         size = self.psi.shape[1] * h.shape[1]
         return jnp.einsum("nm,ncd,nk->mckd", self.psi, h, self.psi).reshape(size, size)
+
+    def compose(self, matrix: Float[Array, "M L"]) -> AbstractDataTerm:
+        """ψ·matrix in place of ψ."""
+        psi = self.psi @ matrix
+        return FactorisedTerm(self.likelihood, psi, self.y, self.offset, self.weights, self.deviation, self.rule)
 
     def _latent(self, w: Array) -> Array:
         """f = m(x) + ψ(x)w, (J, N) or (J, N, C)."""
@@ -210,6 +235,14 @@ class JointTerm(AbstractDataTerm):
     y: Float[Array, " N"]
     offset: Float[Array, " N"]
 
+    def hessian(self, w: Array) -> Float[Array, "K K"]:
+        """ψᵀ∇²ℓ_N(f) ψ, by autodiff."""
+        return jax.hessian(self._loss)(w)
+
+    def compose(self, matrix: Float[Array, "M L"]) -> AbstractDataTerm:
+        """ψ·matrix in place of ψ."""
+        return JointTerm(self.likelihood, self.psi @ matrix, self.y, self.offset)
+
     def _loss(self, w: Float[Array, " M"]) -> Array:
         return self.likelihood.loss(self.y, self.offset + self.psi @ w)
 
@@ -223,5 +256,5 @@ class JointTerm(AbstractDataTerm):
 
     def curvature(self, w: Array) -> Float[Array, "K K"]:
         """The Hessian with its negative eigenvalues set to zero."""
-        values, vectors = jnp.linalg.eigh(jax.hessian(self._loss)(w))
+        values, vectors = jnp.linalg.eigh(self.hessian(w))
         return (vectors * jnp.maximum(values, 0.0)) @ vectors.T

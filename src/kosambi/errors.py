@@ -20,6 +20,18 @@ class NumericalError(ArithmeticError):
     """A computation broke down in floating point; the message says what to change."""
 
 
+class DivergenceError(NumericalError):
+    """A simulation left the range of floating point; the message says which step would be stable."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A sampler stopped before its particles had forgotten where they began."""
+
+
+class StepSizeWarning(UserWarning):
+    """A step is too long for the simulation to be stable."""
+
+
 class PrecisionWarning(UserWarning):
     """Work that kosambi does in float64 is about to run in float32."""
 

@@ -10,6 +10,7 @@ also on their way through pickle. Functions here let every public call keep floa
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from collections.abc import Callable
@@ -20,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from kosambi._types import Array, Key
 from kosambi.errors import PrecisionWarning, is_traced
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -60,11 +62,21 @@ def public(function: Function) -> Function:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if is_traced((args, kwargs)):
             return function(*args, **kwargs)
-        # Concrete arguments give concrete results even inside somebody else's trace.
-        with jax.enable_x64(True), jax.ensure_compile_time_eval():
+        # Concrete arguments give concrete results even inside somebody else's trace. Outside of one this is left out:
+        # it would also compile each constant of our own traces by itself, which takes seconds.
+        outside = jax.ensure_compile_time_eval() if _inside_trace() else contextlib.nullcontext()
+        with jax.enable_x64(True), outside:
             return at_rest(function(*args, **kwargs))
 
     return wrapped  # type: ignore[return-value]
+
+
+def _inside_trace() -> bool:
+    """Whether a computation that is made now would be staged into a `jit` or `grad` around the caller."""
+    return isinstance(jax.lax.neg(_PROBE), jax.core.Tracer)
+
+
+_PROBE = np.zeros((), dtype=np.float32)
 
 
 def compiled(function: Function) -> Function:
@@ -83,6 +95,33 @@ def compiled(function: Function) -> Function:
     return wrapped  # type: ignore[return-value]
 
 
+def strong(tree: Tree) -> Tree:
+    """Every array of `tree` without a weak type; traceable.
+
+    For the carry of a compiled loop: one that begins weak and ends strong would be compiled twice.
+    """
+
+    def fix(leaf: Array) -> Array:
+        typed = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return leaf if typed else jax.lax.convert_element_type(leaf, leaf.dtype)
+
+    return jax.tree.map(fix, tree)
+
+
+def lift(tree: Tree, dtype: Any = None) -> Tree:
+    """Every NumPy array of `tree` as a JAX array in the current precision, floats in `dtype` if given.
+
+    Done once before a loop of compiled calls, so that none of them moves the data again.
+    """
+
+    def cast(leaf: Any) -> Any:
+        leaf = _lift(leaf)
+        floating = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
+        return leaf.astype(dtype) if floating and dtype is not None else leaf
+
+    return jax.tree.map(cast, tree)
+
+
 def _lift(leaf: Any) -> Any:
     if not isinstance(leaf, np.ndarray | np.generic):
         return leaf
@@ -90,6 +129,12 @@ def _lift(leaf: Any) -> Any:
     # JAX remembers by identity how it converted an array that a live jitted function closes over: the next conversion,
     # in another precision, would get the old one. A view is a new identity without a copy.
     return jnp.asarray(array.view(), dtype=jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+def host_generator(key: Key) -> np.random.Generator:
+    """A NumPy generator seeded by a JAX key, for the few numbers that are not worth compiling for."""
+    data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+    return np.random.default_rng(np.asarray(data))
 
 
 _warned: set[str] = set()

@@ -1,0 +1,7 @@
+"""How far to trust a set of particles: convergence of the sampler, and the report that says so."""
+
+from kosambi.diagnostics.convergence import R_HAT_LIMIT as R_HAT_LIMIT
+from kosambi.diagnostics.convergence import effective_sample_size as effective_sample_size
+from kosambi.diagnostics.convergence import mcse as mcse
+from kosambi.diagnostics.convergence import nested_r_hat as nested_r_hat
+from kosambi.diagnostics.report import Report as Report

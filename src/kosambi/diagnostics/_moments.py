@@ -1,0 +1,140 @@
+r"""Running sums from which a sampler knows, inside its compiled loop, whether it has converged.
+
+Draws are not kept: for J particles and Q quantities (whitened coordinates and the potential) there are sums over each
+superchain in short windows of time, O(Q) numbers each, and sums over each particle, O(JQ). When all windows are full,
+neighbours are merged and a window becomes twice as long. Nested R̂ leaves out the oldest quarter of the windows and cuts
+the rest into halves. The autocorrelation time comes from the spread of the particles' own means, since there are many.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi._types import Array
+from kosambi.diagnostics.convergence import R_HAT_LIMIT
+
+NUM_WINDOWS = 48
+FIRST_WINDOW = 4
+MIN_WINDOWS = 4
+MIN_LENGTH = 8.0
+"""A run is at least this many autocorrelation times long before it may stop."""
+
+
+class Moments(NamedTuple):
+    """Sums since the sampling phase began. Particle j is in superchain j mod G."""
+
+    centre: Float[Array, " Q"]
+    """Subtracted from every draw, so that no digits are lost."""
+    low: Float[Array, " Q"]
+    high: Float[Array, " Q"]
+    """Where the tails begin: the 5 % and 95 % quantiles of the particles when the phase began."""
+    sums: Float[Array, "W G Q"]
+    squares: Float[Array, "W G Q"]
+    particle_sums: Float[Array, "J Q"]
+    particle_low: Float[Array, "J Q"]
+    particle_high: Float[Array, "J Q"]
+    accepted: Float[Array, " J"]
+    """Sums of acceptance probabilities."""
+    filled: Int[Array, ""]
+    """Windows that are complete."""
+    window: Int[Array, ""]
+    """Steps in a window."""
+    steps: Int[Array, ""]
+
+
+def empty(draws: Float[Array, "J Q"], num_superchains: int) -> Moments:
+    """Nothing yet; tails and centre from the particles as they are now, in NumPy, which compiles nothing."""
+    num_particles, size = draws.shape
+    zero = np.zeros((NUM_WINDOWS, num_superchains, size), dtype=draws.dtype)
+    low, high = np.quantile(draws, (0.05, 0.95), axis=0).astype(draws.dtype)
+    each, nobody, count = np.zeros_like(draws), np.zeros(num_particles, dtype=draws.dtype), np.asarray(0)
+    centre, window = draws.mean(axis=0), np.asarray(FIRST_WINDOW)
+    return Moments(centre, low, high, zero, zero, each, each, each, nobody, count, window, count)
+
+
+def add(moments: Moments, draws: Float[Array, "J Q"], acceptance: Float[Array, " J"]) -> Moments:
+    """One more step of all particles, into the window being filled."""
+    centred = draws - moments.centre
+    groups = centred.reshape(-1, moments.sums.shape[1], draws.shape[1])
+    here = moments.filled
+    return moments._replace(
+        sums=moments.sums.at[here].add(jnp.sum(groups, axis=0)),
+        squares=moments.squares.at[here].add(jnp.sum(jnp.square(groups), axis=0)),
+        particle_sums=moments.particle_sums + centred,
+        particle_low=moments.particle_low + (draws <= moments.low),
+        particle_high=moments.particle_high + (draws >= moments.high),
+        accepted=moments.accepted + acceptance,
+        steps=moments.steps + 1,
+    )
+
+
+def close_window(moments: Moments) -> Moments:
+    """The window is full: go to the next, merging neighbours when there is none."""
+    filled = moments.filled + 1
+
+    def merge(array: Array) -> Array:
+        pairs = array.reshape(NUM_WINDOWS // 2, 2, *array.shape[1:]).sum(axis=1)
+        return jnp.concatenate([pairs, jnp.zeros_like(pairs)])
+
+    def merged(moments: Moments) -> Moments:
+        return moments._replace(
+            sums=merge(moments.sums),
+            squares=merge(moments.squares),
+            filled=jnp.asarray(NUM_WINDOWS // 2),
+            window=2 * moments.window,
+        )
+
+    return jax.lax.cond(filled == NUM_WINDOWS, merged, lambda m: m._replace(filled=filled), moments)
+
+
+def r_hat(moments: Moments) -> Float[Array, " Q"]:
+    """Nested R̂ over halves of superchains, without the oldest quarter of the windows; infinite when too short."""
+    half = (moments.filled - moments.filled // 4) // 2
+    window = jnp.arange(NUM_WINDOWS)
+    start = moments.filled - 2 * half
+    masks = jnp.stack(
+        [(window >= start) & (window < start + half), (window >= start + half) & (window < moments.filled)]
+    )
+    num_superchains = moments.sums.shape[1]
+    count = half * moments.window * (moments.particle_sums.shape[0] // num_superchains)
+    safe = jnp.maximum(count, 2).astype(moments.sums.dtype)
+    mask = masks.astype(moments.sums.dtype)
+    sums = jnp.einsum("hw,wgq->hgq", mask, moments.sums).reshape(2 * num_superchains, -1)
+    squares = jnp.einsum("hw,wgq->hgq", mask, moments.squares).reshape(2 * num_superchains, -1)
+    means = sums / safe
+    within = jnp.mean((squares - sums * means) / (safe - 1.0), axis=0)
+    between = jnp.var(means, axis=0, ddof=1)
+    ratio = jnp.where(within > 0, between / jnp.where(within > 0, within, 1.0), jnp.inf)
+    return jnp.where((moments.filled >= MIN_WINDOWS) & (count >= 2), jnp.sqrt(1.0 + ratio), jnp.inf)
+
+
+def autocorrelation_times(moments: Moments) -> Float[Array, "3 Q"]:
+    """Steps that one independent draw costs, for the mean and for the lower and upper tail."""
+    steps = jnp.maximum(moments.steps, 1).astype(moments.sums.dtype)
+    num_particles = moments.particle_sums.shape[0]
+    total = steps * num_particles
+    mean = jnp.sum(moments.sums, axis=(0, 1)) / total
+    variance = jnp.sum(moments.squares, axis=(0, 1)) / total - jnp.square(mean)
+
+    def time(particle_sums: Array, variance: Array) -> Array:
+        spread = jnp.var(particle_sums / steps, axis=0, ddof=1)
+        return jnp.where(variance > 0, steps * spread / jnp.where(variance > 0, variance, 1.0), steps)
+
+    shares = [jnp.sum(tail, axis=0) / total for tail in (moments.particle_low, moments.particle_high)]
+    return jnp.stack(
+        [
+            time(moments.particle_sums, variance),
+            time(moments.particle_low, shares[0] * (1.0 - shares[0])),
+            time(moments.particle_high, shares[1] * (1.0 - shares[1])),
+        ]
+    )
+
+
+def has_converged(moments: Moments, r_hats: Float[Array, " Q"], times: Float[Array, "3 Q"]) -> Array:
+    """R̂ within its limit everywhere, over at least `MIN_LENGTH` autocorrelation times."""
+    return (jnp.max(r_hats) <= R_HAT_LIMIT) & (moments.steps >= MIN_LENGTH * jnp.max(times[0]))

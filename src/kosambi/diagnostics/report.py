@@ -1,0 +1,83 @@
+"""What a run of a sampler says about itself."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi._types import Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """How a run went. `converged` means a nested R̂ of 1.01 or less in every coordinate and in the potential."""
+
+    sampler: str
+    """The name of the sampler that ran."""
+    converged: bool
+    """Whether the particles have forgotten their start; an unadjusted sampler is biased even then."""
+    r_hat: float
+    """Nested R̂ with superchains that share a start: the largest over whitened coordinates and potential."""
+    r_hat_by_coordinate: Float[Array, " K"]
+    """The same for each whitened coordinate, M of them, or M·C with C latent functions."""
+    ess: float
+    """Effective number of draws in the sampling phase, of all particles together, for the slowest coordinate."""
+    ess_tail: float
+    """The same for the 5 % and 95 % tails."""
+    mcse: float
+    """Largest Monte Carlo error of a coordinate's mean from the sampling phase, in posterior standard deviations."""
+    acceptance: float
+    """The mean share of accepted proposals in the sampling phase; 1 for a sampler that proposes nothing."""
+    acceptance_by_particle: Float[Array, " J"]
+    """The same for each particle."""
+    step_size: float
+    """What the sampler used at the end, in its own unit; NaN for one that takes no steps."""
+    steps: int
+    """All transitions of a particle, adaptation included."""
+    gradient_evaluations: int
+    """Gradients a particle, adaptation included, the search for the mode not."""
+    seconds: float
+    """Wall clock, compilation included."""
+    compile_seconds: float
+    """What of that was tracing and compilation; zero for a second run of the same shapes."""
+    dropped: int
+    """Eigenpairs or inducing points that the basis left out."""
+    jitter: float
+    """What the basis added to a diagonal; always zero, since dependent parts are dropped instead."""
+    divergences: int
+    """Proposals whose potential was not finite."""
+    basins: int
+    """Local modes in whose basins the particles ended; 1 when the cost is convex, without looking."""
+    energy: Float[Array, " T"]
+    """The mean potential of the particles, over the run."""
+    energy_steps: Int[Array, " T"]
+    """The transitions after which it was taken."""
+    r_hat_trace: Float[Array, " T"]
+    """Nested R̂ at the same times; NaN during adaptation."""
+    warnings: tuple[str, ...]
+    """What the user was warned of."""
+
+    def __str__(self) -> str:
+        state = "converged" if self.converged else "NOT converged"
+        lines = [
+            f"{self.sampler}: {state}, nested R-hat {self.r_hat:.4f} (limit 1.01)",
+            f"  effective draws {self.ess:.0f} (bulk), {self.ess_tail:.0f} (tail); acceptance {self.acceptance:.2f}",
+            f"  {self.steps} steps, {self.gradient_evaluations} gradients a particle, {self.seconds:.2f} s "
+            f"of which {self.compile_seconds:.2f} s compiling",
+            f"  basis: {self.dropped} dropped, jitter {self.jitter:g}; divergent proposals: {self.divergences}",
+        ]
+        return "\n".join(lines + [f"  warning: {text}" for text in self.warnings])
+
+    def _repr_pretty_(self, printer: object, cycle: bool) -> None:
+        del cycle
+        printer.text(str(self))  # type: ignore[attr-defined]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Report):
+            return NotImplemented
+        pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in dataclasses.fields(self))
+        return all(np.array_equal(a, b, equal_nan=not isinstance(a, str | tuple)) for a, b in pairs)
+
+    __hash__ = None  # type: ignore[assignment]

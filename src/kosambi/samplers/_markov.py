@@ -1,0 +1,223 @@
+"""Running a Markov sampler from the modes to convergence: the part that stays in Python, between compiled segments."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax
+import numpy as np
+
+from kosambi._types import Array, Key
+from kosambi.diagnostics.convergence import R_HAT_LIMIT
+from kosambi.diagnostics.report import Report
+from kosambi.errors import PrecisionWarning
+from kosambi.laplace import NUM_STARTS, Frame, find_modes
+from kosambi.precision import lift
+from kosambi.progress import Progress
+from kosambi.samplers import _segment
+from kosambi.samplers._base import AbstractMarkovSampler, Notes
+from kosambi.samplers._clock import Clock
+from kosambi.samplers._segment import MAX_CHECKS, Segment
+from kosambi.samplers._start import NUM_SUPERCHAINS, starting_points
+from kosambi.samplers.particles import Particles
+from kosambi.target import Target
+
+SEGMENT_SECONDS = 0.5
+"""Work between two looks at the clock; shorter segments would only add overhead."""
+MAX_ADAPTATIONS = 8
+"""Adaptation phases, each continuing the last, before sampling begins in any case."""
+
+
+def run(
+    key: Key,
+    target: Target,
+    sampler: AbstractMarkovSampler,
+    num_particles: int,
+    progress: Progress,
+    clock: Clock,
+    dtype: Any,
+) -> tuple[Particles, Report]:
+    """Modes, starting points, adaptation, sampling until converged."""
+    mode_key, start_key, init_key, step_key, basin_key = jax.random.split(key, 5)
+    progress.update("looking for the mode", 0, 1)
+    modes = find_modes(mode_key, target)
+    start = starting_points(start_key, target, modes, sampler.initial, num_particles)
+    frame = lift(Frame(target, modes.positions[0], modes.roots[0]), dtype)
+    log = _Log(progress, int(sampler.max_steps))
+    segment, work = _segment.begin(sampler, frame, init_key, lift(start.w, dtype), NUM_SUPERCHAINS)
+    log.count(work)
+    interrupted = False
+    try:
+        segment = _adapt(sampler, frame, step_key, segment, log)
+        segment = _sample(sampler, frame, step_key, segment, log)
+    except KeyboardInterrupt:
+        # What the last complete segment left is still there.
+        interrupted, segment = True, log.last if log.last is not None else segment
+    w = np.asarray(segment.state.whitened, dtype=np.float64)
+    basins = 1
+    if not target.likelihood.is_convex and not interrupted:
+        # As many as the first search, so that nothing is compiled again.
+        chosen = np.linspace(0, len(w) - 1, NUM_STARTS + 1).astype(int)
+        basins = len(find_modes(basin_key, target, w[chosen]).potentials)
+    report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype)
+    return Particles.from_whitened(target, w[start.returned]), report
+
+
+class _Log:
+    """What the report and the progress line need from the segments."""
+
+    def __init__(self, progress: Progress, limit: int) -> None:
+        self.progress, self.limit = progress, limit
+        self.last: Segment | None = None
+        self.seconds_per_step = np.inf
+        self.first_steps, self.first_gradients = 0, 0
+        self.steps: list[Array] = []
+        self.energies: list[Array] = []
+        self.r_hats: list[Array] = []
+
+    def count(self, work: Any) -> None:
+        """Work done before the first segment."""
+        self.first_steps, self.first_gradients = int(work.steps), int(work.gradients)
+
+    def add(self, phase: str, segment: Segment, seconds: float, steps_before: int) -> float:
+        """Take a finished segment in; returns its mean acceptance at the last check."""
+        checks = int(segment.checks)
+        trace = jax.tree.map(lambda leaf: np.asarray(leaf)[:checks], segment.trace)
+        self.steps.append(trace.steps + self.first_steps)
+        self.energies.append(trace.energies)
+        self.r_hats.append(trace.r_hats)
+        self.last = segment
+        done = int(segment.step)
+        # The first call of a shape compiles, so the fastest segment tells.
+        self.seconds_per_step = min(self.seconds_per_step, seconds / max(done - steps_before, 1))
+        acceptance = float(trace.acceptances[-1])
+        note = f"acceptance {acceptance:.2f}"
+        if np.isfinite(self.r_hats[-1][-1]):
+            note += f"  R-hat {self.r_hats[-1][-1]:.3f}"
+        self.progress.update(phase, min(done, self.limit), self.limit, note)
+        return acceptance
+
+
+def _advance(
+    sampler: AbstractMarkovSampler,
+    frame: Frame,
+    key: Key,
+    segment: Segment,
+    log: _Log,
+    num_checks: int,
+    adapting: bool,
+    fresh: bool,
+) -> tuple[Segment, float]:
+    before, begun = int(segment.step), time.perf_counter()
+    flags = (np.asarray(value) for value in (num_checks, adapting, fresh))
+    segment = _segment.advance(sampler, frame, key, segment, *flags)
+    segment.step.block_until_ready()
+    phase = "adapting" if adapting else "sampling"
+    return segment, log.add(phase, segment, time.perf_counter() - begun, before)
+
+
+def _adapt(sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Segment, log: _Log) -> Segment:
+    window = int(segment.moments.window)
+    checks = -(-sampler.num_adaptation_steps // window)
+    if checks == 0:
+        return segment
+    for attempt in range(MAX_ADAPTATIONS):
+        # One check first: it compiles, and what follows is timed. The same numbers result however steps are cut.
+        segment, _ = _advance(sampler, frame, key, segment, log, 1, True, attempt > 0)
+        segment, acceptance = _advance(sampler, frame, key, segment, log, checks - 1, True, False)
+        enough = not sampler.needs_more_adaptation(acceptance, float(segment.state.step_size))
+        if enough or int(segment.step) >= log.limit:
+            break
+        segment = _segment.forget(segment)
+    return segment
+
+
+def _sample(sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Segment, log: _Log) -> Segment:
+    segment, fresh = _segment.forget(segment), True
+    while int(segment.step) < log.limit and not bool(segment.converged):
+        window = int(segment.moments.window)
+        affordable = SEGMENT_SECONDS / max(log.seconds_per_step, 1e-9) / window
+        left = -(-(log.limit - int(segment.step)) // window)
+        checks = int(np.clip(affordable, 1, min(MAX_CHECKS, left)))
+        segment, _ = _advance(sampler, frame, key, segment, log, checks, False, fresh)
+        fresh = False
+    return segment
+
+
+def _report(
+    target: Target,
+    sampler: AbstractMarkovSampler,
+    segment: Segment,
+    log: _Log,
+    clock: Clock,
+    returned: Array,
+    basins: int,
+    interrupted: bool,
+    dtype: Any,
+) -> Report:
+    r_hats, times = (np.asarray(part, dtype=np.float64) for part in (segment.r_hats, segment.times))
+    sampled = int(segment.moments.steps)
+    draws = sampled * segment.moments.particle_sums.shape[0]
+    # Never more effective draws than draws: the estimate of a time near one is noisy.
+    ess, ess_tail = draws / max(times[0].max(), 1.0), draws / max(times[1:].max(), 1.0)
+    acceptances = np.asarray(segment.moments.accepted, dtype=np.float64)[returned] / max(sampled, 1)
+    r_hat = float(r_hats.max())
+    converged = bool(segment.converged) and not interrupted
+    basis = target.basis.report
+    return Report(
+        sampler=sampler.name,
+        converged=converged,
+        r_hat=r_hat,
+        r_hat_by_coordinate=r_hats[:-1].copy(),
+        ess=float(ess),
+        ess_tail=float(ess_tail),
+        mcse=float(ess**-0.5) if ess > 0 else np.inf,
+        acceptance=float(acceptances.mean()),
+        acceptance_by_particle=acceptances,
+        step_size=float(segment.state.step_size),
+        steps=log.first_steps + int(segment.step),
+        gradient_evaluations=log.first_gradients + int(segment.gradients),
+        seconds=clock.seconds,
+        compile_seconds=clock.compile_seconds,
+        dropped=basis.dropped,
+        jitter=basis.jitter,
+        divergences=int(segment.divergences),
+        basins=basins,
+        energy=np.concatenate([*log.energies, []]).astype(np.float64),
+        energy_steps=np.concatenate([*log.steps, []]).astype(np.int64),
+        r_hat_trace=np.concatenate([*log.r_hats, []]).astype(np.float64),
+        warnings=_warn(sampler, segment, r_hat, converged, basins, interrupted, dtype).texts,
+    )
+
+
+def _warn(
+    sampler: AbstractMarkovSampler,
+    segment: Segment,
+    r_hat: float,
+    converged: bool,
+    basins: int,
+    interrupted: bool,
+    dtype: Any,
+) -> Notes:
+    notes = Notes()
+    if interrupted:
+        notes.add(f"Interrupted after {int(segment.step)} steps: the particles are those of that moment.")
+    elif not converged and basins > 1:
+        notes.add(
+            f"The particles sit in the basins of {basins} or more separate modes and do not pass between them "
+            f"(nested R-hat {r_hat:.3f}), so how many are in each says little about its probability."
+        )
+    elif not converged:
+        notes.add(
+            f"Not converged after {int(segment.step)} steps: nested R-hat {r_hat:.3f}, limit {R_HAT_LIMIT}. "
+            f"Raise `max_steps` of `{type(sampler).__name__}`, or look at the model and the scale of its inputs."
+        )
+    resolution = float(np.finfo(dtype).eps) * float(np.max(np.abs(segment.trace.energies)))
+    if resolution > 0.01:
+        notes.add(
+            f"In {np.dtype(dtype).name} the potential is known to {resolution:.2g} only, and the acceptance of "
+            'proposals with it. Use precision="float64".',
+            PrecisionWarning,
+        )
+    return notes

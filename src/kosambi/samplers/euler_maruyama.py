@@ -1,0 +1,255 @@
+r"""The paper's sampler: Euler-Maruyama in projected coordinates.
+
+From the paper's eq. SDE-U-discrete and its appendix "PLS for other inducing functions":
+
+    u' = u − h P∇V(u) + √(2h) P^{1/2} ξ,   ξ ~ N(0, I_M),   ∇V(u) = Φᵀ ∂₂c(y, Φu) + Λ⁻¹u
+
+with P = I for Nyström and Ritz coordinates, and P = k(Z, Z) with its symmetric root for inducing functions. Biased at
+order h, and stable only for h < 2/λ_max(P·∇²V), which is below 2λ_M when P = I. `MALA` has neither defect.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike, Key
+from kosambi.diagnostics.convergence import R_HAT_LIMIT, from_variances
+from kosambi.diagnostics.report import Report
+from kosambi.errors import DivergenceError, InputError, StepSizeWarning, as_count, as_positive
+from kosambi.laplace import find_modes
+from kosambi.precision import at_rest, host_generator, lift, public
+from kosambi.progress import Progress
+from kosambi.samplers import _diffusion
+from kosambi.samplers._base import AbstractSampler, Notes, as_initial, check_initial_shape
+from kosambi.samplers._clock import Clock
+from kosambi.samplers._diffusion import Diffusion
+from kosambi.samplers.particles import Particles
+from kosambi.target import Target
+
+SEGMENT_SECONDS = 0.5
+NUM_GROUPS = 8
+
+
+class EulerMaruyama(AbstractSampler):
+    """The unadjusted diffusion of the paper, step by step.
+
+    Arguments:
+        step_size: h, in the time of the diffusion; None takes half the stable limit.
+        num_steps: how many steps; or
+        duration: T, of which num_steps = ⌊T/h⌋ follows, as in the paper.
+        preconditioned: P = k(Z, Z) for `InducingBasis`, the prior covariance of u for the others; None preconditions
+            `InducingBasis` only, as the paper does.
+        initial: the law ρ of the start: "normal" (standard normal coordinates, the paper's), "prior", "laplace", or
+            coordinates (J, M).
+
+    >>> import jax, numpy as np, kosambi as ko
+    >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> prior = ko.GaussianRandomElement(ko.kernels.Matern32(), ko.measures.empirical(x))
+    >>> basis = ko.NystromBasis(prior, x[::10])
+    >>> target = ko.Target(basis, ko.likelihoods.Bernoulli(), x, (x[:, 0] > 0).astype(float))
+    >>> sampler = ko.samplers.EulerMaruyama(step_size=5e-3, num_steps=10_000)
+    >>> particles, report = ko.sample(jax.random.key(0), target, sampler, num_particles=400)
+    >>> particles.coordinates.shape, report.steps
+    ((400, 5), 10000)
+    """
+
+    name: ClassVar[str] = "euler_maruyama"
+
+    step_size: Array | None
+    num_steps: int | None
+    duration: Array | None
+    preconditioned: bool | None
+    initial: str | Array
+
+    def __init__(
+        self,
+        step_size: float | None = None,
+        num_steps: int | None = None,
+        duration: float | None = None,
+        *,
+        preconditioned: bool | None = None,
+        initial: str | ArrayLike = "normal",
+    ) -> None:
+        self.step_size = None if step_size is None else as_positive("step_size", step_size)
+        if num_steps is not None and duration is not None:
+            raise InputError("Give `num_steps` or `duration`, not both. Steps are duration / step_size.")
+        if num_steps is None and duration is None:
+            num_steps = 10_000
+        self.num_steps = None if num_steps is None else as_count("num_steps", num_steps)
+        self.duration = None if duration is None else as_positive("duration", duration)
+        if preconditioned is not None and not isinstance(preconditioned, bool):
+            raise InputError(f"`preconditioned` must be True, False or None. Got {preconditioned!r}.")
+        self.preconditioned = preconditioned
+        self.initial = as_initial(initial, ("normal", "prior", "laplace"))
+        if self.step_size is not None and self.duration is not None and self.duration < self.step_size:
+            raise InputError(f"`duration` {duration} is shorter than one step of {step_size}. Give a longer one.")
+
+    @public
+    def step(self, target: Target, u: ArrayLike, noise: ArrayLike) -> Float[Array, "J M *C"]:
+        """One update of coordinates u, (J, M), with the given standard normal `noise` of the same shape."""
+        if self.step_size is None:
+            raise InputError("`step` needs an EulerMaruyama with a `step_size`.")
+        u, noise = target._checked("u", u), target._checked("noise", noise)
+        if u.shape != noise.shape:
+            raise InputError(f"`noise` must have the shape of u, {u.shape}. Got shape {noise.shape}.")
+        diffusion = _diffusion.of_target(target, self.preconditioned)
+        one_by_one = (-1, *target.shape)
+        moved = _diffusion.one_step(diffusion, u.reshape(one_by_one), noise.reshape(one_by_one), self.step_size)
+        return moved.reshape(u.shape)
+
+    @public
+    def stable_limit(self, target: Target, u: ArrayLike) -> float:
+        """2/λ_max(P·∇²V(u)): longer steps are unstable where the curvature is that of the point u, (M,)."""
+        u = target._checked("u", u)
+        return float(_diffusion.stable_limit(_diffusion.of_target(target, self.preconditioned), u))
+
+
+def run(
+    key: Key,
+    target: Target,
+    sampler: EulerMaruyama,
+    num_particles: int,
+    progress: Progress,
+    clock: Clock,
+    dtype: Any,
+) -> tuple[Particles, Report]:
+    """The start, the stable limit, and all steps in compiled segments."""
+    start_key, mode_key, noise_key = jax.random.split(key, 3)
+    diffusion = _diffusion.of_target(target, sampler.preconditioned)
+    progress.update("looking for the mode", 0, 1)
+    modes = find_modes(mode_key, target)
+    u = _start(start_key, target, sampler.initial, num_particles, modes)
+    mode = Particles.from_whitened(target, modes.positions[:1]).coordinates[0]
+    limit = min(float(_diffusion.stable_limit(diffusion, point)) for point in (u.mean(axis=0), mode))
+    step_size = 0.5 * limit if sampler.step_size is None else float(sampler.step_size)
+    num_steps = _num_steps(sampler, step_size)
+    notes = Notes()
+    _check_step(step_size, limit, notes)
+    work: Diffusion = lift(diffusion, dtype)
+    path = _diffusion.begin(work, lift(u, dtype))
+    first = float(path.energies[0])
+    scale = np.asarray(step_size, dtype=dtype)
+    blocks, seconds_per_block, interrupted = 1, np.inf, False
+    energies, times = [np.array([first])], [np.zeros(1)]
+    try:
+        while int(path.step) < num_steps:
+            segment = Clock()
+            path = _diffusion.advance(work, noise_key, path, scale, np.asarray(num_steps), np.asarray(blocks))
+            count = int(path.blocks)
+            energies.append(np.asarray(path.energies, dtype=np.float64)[:count])
+            times.append(np.asarray(path.times)[:count])
+            _check_finite(energies[-1], first, step_size, limit, int(path.step))
+            seconds_per_block = min(seconds_per_block, segment.seconds / max(count, 1))
+            blocks = int(np.clip(SEGMENT_SECONDS / seconds_per_block, 1, _diffusion.MAX_BLOCKS))
+            progress.update("diffusing", int(path.step), num_steps, f"energy {energies[-1][-1]:.4g}")
+    except KeyboardInterrupt:
+        interrupted = True
+        notes.add(f"Interrupted after {int(path.step)} of {num_steps} steps: the particles are those of that moment.")
+    path = at_rest(path)
+    r_hats, sampled = _r_hat(path, np.asarray(_diffusion.whitened(work, u), dtype=np.float64))
+    r_hat = float(r_hats.max())
+    converged = r_hat <= R_HAT_LIMIT and not interrupted
+    if not converged and not interrupted:
+        notes.add(
+            f"Not converged after {int(path.step)} steps of {step_size:.2g}: the start still shows, nested R-hat "
+            f'{r_hat:.3f}, limit {R_HAT_LIMIT}. Take more steps, or use sampler="auto", which needs a fraction of them.'
+        )
+    final = np.asarray(_diffusion.coordinates(diffusion, path.position.astype(np.float64)))
+    basis = target.basis.report
+    report = Report(
+        sampler=sampler.name,
+        converged=converged,
+        r_hat=r_hat,
+        r_hat_by_coordinate=r_hats[:-1].copy(),
+        ess=sampled,
+        ess_tail=sampled,
+        mcse=sampled**-0.5 if sampled > 0 else np.inf,
+        acceptance=1.0,
+        acceptance_by_particle=np.ones(num_particles),
+        step_size=step_size,
+        steps=int(path.step),
+        gradient_evaluations=int(path.step),
+        seconds=clock.seconds,
+        compile_seconds=clock.compile_seconds,
+        dropped=basis.dropped,
+        jitter=basis.jitter,
+        divergences=0,
+        basins=len(modes.potentials),
+        energy=np.concatenate(energies),
+        energy_steps=np.concatenate(times).astype(np.int64),
+        r_hat_trace=np.full(sum(map(len, energies)), np.nan),
+        warnings=notes.texts,
+    )
+    return Particles.from_coordinates(target, final), report
+
+
+def _start(key: Key, target: Target, initial: str | Array, num_particles: int, modes: Any) -> Array:
+    if not isinstance(initial, str):
+        check_initial_shape(initial, num_particles, target.shape)
+        return initial
+    noise = host_generator(key).normal(size=(num_particles, *target.shape))
+    if initial == "normal":
+        return noise
+    flat = noise.reshape(num_particles, -1)
+    if initial == "laplace":
+        flat = modes.positions[0] + flat @ modes.roots[0].T
+    return Particles.from_whitened(target, flat).coordinates
+
+
+def _num_steps(sampler: EulerMaruyama, step_size: float) -> int:
+    if sampler.num_steps is not None:
+        return sampler.num_steps
+    assert sampler.duration is not None
+    # ⌊T/h⌋, where a quotient that rounding left just below a whole number is that number.
+    return max(1, int(np.floor(float(sampler.duration) / step_size * (1.0 + 1e-12))))
+
+
+def _check_step(step_size: float, limit: float, notes: Notes) -> None:
+    if step_size >= limit:
+        notes.add(
+            f"`step_size` {step_size:.3g} is beyond the stable limit {limit:.3g} of Euler-Maruyama for this target, "
+            'so the particles may run away. Use a smaller step, or sampler="auto", which has no such limit.',
+            StepSizeWarning,
+        )
+
+
+def _check_finite(energies: Array, first: float, step_size: float, limit: float, step: int) -> None:
+    # Energies fall from the start on; a million times the first one is no fluctuation.
+    if np.all(np.isfinite(energies)) and energies.max(initial=0.0) <= 1e6 * (abs(first) + 1.0):
+        return
+    raise DivergenceError(
+        f"Euler-Maruyama diverged within {step} steps of {step_size:.3g}. Its stable limit here is about {limit:.3g}: "
+        'use `EulerMaruyama(step_size=...)` below that, or sampler="auto", which has no such limit.'
+    )
+
+
+def _r_hat(path: Any, start: Float[Array, "J K"]) -> tuple[Array, float]:
+    """Nested R̂ over the second half of the run, and the effective number of draws in it.
+
+    Each particle has its own start, so superchains are made for each coordinate by sorting the starts.
+    """
+    num_particles = start.shape[0]
+    size = num_particles // NUM_GROUPS
+    counts = np.asarray(path.counts, dtype=np.float64)
+    if size < 2 or counts.min() < 2:
+        return np.full(start.shape[1] + 1, np.inf), 0.0
+    means = np.asarray(path.sums, dtype=np.float64) / counts[:, None, None]
+    squares = np.asarray(path.squares, dtype=np.float64) / counts[:, None, None]
+    first = np.concatenate([start, path.first_potential[:, None]], axis=1)
+    order = np.argsort(first, axis=0, kind="stable")[: size * NUM_GROUPS]
+
+    def grouped(values: Array) -> Array:
+        parts = np.take_along_axis(values, order[None], axis=1)
+        return parts.reshape(2, NUM_GROUPS, size, -1).mean(axis=2).reshape(2 * NUM_GROUPS, -1)
+
+    group_means = grouped(means)
+    within = (grouped(squares) - group_means**2).mean(axis=0)
+    between = group_means.var(axis=0, ddof=1)
+    whole = (means * counts[:, None, None]).sum(axis=0) / counts.sum()
+    variance = (squares * counts[:, None, None]).sum(axis=0).mean(axis=0) / counts.sum() - whole.mean(axis=0) ** 2
+    tau = np.maximum(counts.sum() * whole.var(axis=0, ddof=1) / np.maximum(variance, 1e-300), 1.0)
+    return from_variances(between, within), float(num_particles * counts.sum() / tau.max())

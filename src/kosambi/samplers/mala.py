@@ -1,0 +1,141 @@
+r"""Metropolis-adjusted Langevin in the frame of the Laplace law, with the Gaussian part of the dynamics solved exactly.
+
+In coordinates v with w = ŵ + A v, A Aᵀ = H⁻¹, the potential is V = ½|v|² + U(v), where U is what Laplace's law misses.
+The Langevin equation dv = −(v + ∇U(v)) dt + √2 dB is solved exactly in its linear part, with ∇U held fixed for a step:
+
+    v' = cos θ · v − (1 − cos θ) ∇U(v) + sin θ · ξ,   ξ ~ N(0, I),   cos θ = e^{−t}
+
+and accepted with the Metropolis-Hastings probability. The plain step v − h∇V + √(2h) ξ has to shrink with the number of
+coordinates even when V is exactly quadratic; this one is then always accepted, at any θ, and at θ = π/2 draws are
+independent. θ is set by dual averaging on the mean acceptance of all particles. The law is exp(−V), without bias.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike, Key
+from kosambi.errors import InputError, as_count, as_positive
+from kosambi.laplace import Frame
+from kosambi.samplers._base import AbstractMarkovSampler, Info, Work, as_initial
+from kosambi.samplers._dual_averaging import Tuning, finish_tuning, start_tuning, tune
+
+LARGEST_ANGLE = 0.5 * np.pi
+
+
+class MALAState(NamedTuple):
+    """What the next step needs."""
+
+    v: Float[Array, "J K"]
+    whitened: Float[Array, "J K"]
+    potential: Float[Array, " J"]
+    gradient: Float[Array, "J K"]
+    """∇U(v) = ∇V(v) − v."""
+    tuning: Tuning
+
+    @property
+    def step_size(self) -> Array:
+        """The angle θ."""
+        return self.tuning.step_size
+
+
+class MALA(AbstractMarkovSampler):
+    """The Metropolis-adjusted Langevin algorithm, preconditioned with the curvature at the mode; nothing to tune.
+
+    Arguments:
+        target_acceptance: the mean acceptance that the step is adapted to.
+        step_size: the angle θ in (0, π/2] to begin the adaptation with.
+        max_steps: where to stop, converged or not.
+        initial: "laplace" (a widened Laplace law around the modes), "prior", or coordinates (J, M).
+
+    >>> import jax, numpy as np, kosambi as ko
+    >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52()), x[::10])
+    >>> target = ko.Target(basis, ko.likelihoods.Bernoulli(), x, (x[:, 0] > 0).astype(float))
+    >>> particles, report = ko.sample(jax.random.key(0), target, ko.samplers.MALA(), num_particles=100)
+    >>> particles.coordinates.shape, report.converged
+    ((100, 5), True)
+    """
+
+    name: ClassVar[str] = "mala"
+    num_adaptation_steps: ClassVar[int] = 24
+
+    target_acceptance: Array
+    first_angle: Array
+    max_steps: Array
+    initial: str | Array
+
+    def __init__(
+        self,
+        target_acceptance: float = 0.7,
+        *,
+        step_size: float = 1.0,
+        max_steps: int = 2000,
+        initial: str | ArrayLike = "laplace",
+    ) -> None:
+        self.target_acceptance = as_positive("target_acceptance", target_acceptance)
+        if self.target_acceptance >= 1:
+            raise InputError(f"`target_acceptance` must be below 1. Got {target_acceptance}. The default is 0.7.")
+        self.first_angle = as_positive("step_size", step_size)
+        if self.first_angle > LARGEST_ANGLE:
+            raise InputError(f"`step_size` is an angle in (0, π/2]. Got {step_size}. It is adapted; leave it out.")
+        self.max_steps = np.asarray(as_count("max_steps", max_steps))
+        self.initial = as_initial(initial, ("laplace", "prior"))
+
+    def init(self, key: Key, frame: Frame, v: Float[Array, "J K"]) -> tuple[MALAState, Work]:
+        """A state at v, one gradient."""
+        del key
+        w, value, gradient = frame.value_and_gradient(v)
+        angle = jnp.asarray(self.first_angle, dtype=v.dtype)
+        return MALAState(v, w, value, gradient - v, start_tuning(angle)), Work(jnp.asarray(0), jnp.asarray(1))
+
+    def step(self, key: Key, frame: Frame, state: MALAState) -> tuple[MALAState, Info]:
+        """One transition, one gradient."""
+        dtype = state.v.dtype
+        turn, rest = jnp.sin(state.step_size), jnp.cos(state.step_size)
+        # One call of the generator, in (−1, 1), for the noise and for the decision: half the time to compile.
+        lowest = jnp.nextafter(jnp.asarray(-1.0, dtype), jnp.asarray(0.0, dtype))
+        num_particles, size = state.v.shape
+        flat = jax.random.uniform(key, (num_particles * (size + 1),), dtype, minval=lowest, maxval=1.0)
+        uniform = flat.reshape(num_particles, size + 1)
+        noise = jnp.sqrt(jnp.asarray(2.0, dtype)) * jax.lax.erf_inv(uniform[:, :-1])
+        v = rest * state.v - (1.0 - rest) * state.gradient + turn * noise
+        w, value, slope = frame.value_and_gradient(v)
+        gradient = slope - v
+        # The noise that would lead back; log q(v | v') − log q(v' | v) is half the difference of the squares.
+        back = (state.v - rest * v + (1.0 - rest) * gradient) / turn
+        log_ratio = state.potential - value + 0.5 * jnp.sum((noise - back) * (noise + back), axis=1)
+        finite = jnp.isfinite(log_ratio)
+        acceptance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
+        accept = 0.5 * (uniform[:, -1] + 1.0) < acceptance
+
+        def chosen(new: Array, old: Array) -> Array:
+            return jnp.where(accept.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+
+        moved = MALAState(
+            chosen(v, state.v),
+            chosen(w, state.whitened),
+            chosen(value, state.potential),
+            chosen(gradient, state.gradient),
+            state.tuning,
+        )
+        return moved, Info(acceptance, ~finite, jnp.asarray(1))
+
+    def adapt(self, state: MALAState, info: Info) -> MALAState:
+        """One update of the angle."""
+        target = jnp.asarray(self.target_acceptance, dtype=info.acceptance.dtype)
+        return state._replace(tuning=tune(state.tuning, jnp.mean(info.acceptance) - target, LARGEST_ANGLE))
+
+    def finish(self, state: MALAState) -> MALAState:
+        """The averaged angle from now on."""
+        return state._replace(tuning=finish_tuning(state.tuning))
+
+    def needs_more_adaptation(self, acceptance: float, step_size: float) -> bool:
+        """While the acceptance is off by more than 0.15, unless even the longest step is accepted more often."""
+        at_limit = step_size > 0.95 * LARGEST_ANGLE and acceptance > float(self.target_acceptance)
+        return abs(acceptance - float(self.target_acceptance)) > 0.15 and not at_limit

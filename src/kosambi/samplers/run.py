@@ -1,0 +1,110 @@
+"""`kosambi.sample`: particles from a target, by any sampler, with a report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from kosambi._types import ArrayLike, Key
+from kosambi.diagnostics.report import Report
+from kosambi.errors import InputError, as_count, check_key, is_traced
+from kosambi.precision import public
+from kosambi.progress import Progress
+from kosambi.samplers import _markov, euler_maruyama, exact
+from kosambi.samplers._base import AbstractMarkovSampler, AbstractSampler, as_initial
+from kosambi.samplers._clock import Clock
+from kosambi.samplers.euler_maruyama import EulerMaruyama
+from kosambi.samplers.exact import Exact
+from kosambi.samplers.hmc import HMC
+from kosambi.samplers.mala import MALA
+from kosambi.samplers.particles import Particles
+from kosambi.target import Target
+
+BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in (MALA, HMC, Exact, EulerMaruyama)}
+PRECISIONS = {"float64": np.float64, "float32": np.float32}
+
+
+@public
+def sample(
+    key: Key,
+    target: Target,
+    sampler: str | AbstractSampler = "auto",
+    num_particles: int = 100,
+    *,
+    initial: ArrayLike | None = None,
+    precision: str = "float64",
+    progress: bool | None = None,
+) -> tuple[Particles, Report]:
+    """Draw `num_particles` particles from exp(−V), and report how that went.
+
+    Arguments:
+        key: a JAX random key.
+        target: the potential V.
+        sampler: "auto", "mala", "hmc", "exact", "euler_maruyama", or an object from `kosambi.samplers`. "auto" takes
+            `Exact` for a Gaussian likelihood and `MALA` for all others.
+        num_particles: J.
+        initial: coordinates u, (J, M), where the particles begin, or a law known to the sampler by name; None leaves
+            it to the sampler.
+        precision: "float64", or "float32" for the steps (modes and diagnostics stay in float64).
+        progress: whether to show a progress line; None shows it on a terminal.
+
+    Returns:
+        `Particles` with `coordinates` (J, M), and a `Report`. A run that has not converged warns, and so does one that
+        was interrupted with Ctrl-C, which returns the particles as they are.
+
+    >>> import jax, numpy as np, kosambi as ko
+    >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52()), x[::10])
+    >>> target = ko.Target(basis, ko.likelihoods.Poisson(), x, np.arange(50.0) // 10)
+    >>> particles, report = ko.sample(jax.random.key(0), target, num_particles=200)
+    >>> particles.coordinates.shape, report.sampler, report.converged
+    ((200, 5), 'mala', True)
+    """
+    key = check_key(key)
+    if not isinstance(target, Target):
+        raise InputError(f"`sample` needs a `kosambi.Target`. Got {type(target).__name__}.")
+    if is_traced(target):
+        raise InputError("`sample` compiles its own loops and cannot run inside `jit`. Call it outside.")
+    num_particles = as_count("num_particles", num_particles)
+    dtype = _as_precision(precision)
+    chosen = _as_sampler(sampler, target)
+    if initial is not None:
+        chosen = _with_initial(chosen, initial)
+    clock = Clock()
+    with Progress(progress) as display:
+        if isinstance(chosen, Exact):
+            particles, report = exact.run(key, target, num_particles, clock)
+        elif isinstance(chosen, EulerMaruyama):
+            particles, report = euler_maruyama.run(key, target, chosen, num_particles, display, clock, dtype)
+        elif isinstance(chosen, AbstractMarkovSampler):
+            particles, report = _markov.run(key, target, chosen, num_particles, display, clock, dtype)
+        else:
+            raise InputError(f"`sample` cannot run a `{type(chosen).__name__}`. Subclass `AbstractMarkovSampler`.")
+    return particles, report
+
+
+def _as_sampler(sampler: object, target: Target) -> AbstractSampler:
+    if isinstance(sampler, AbstractSampler):
+        return sampler
+    if sampler == "auto":
+        return Exact() if Exact.applies_to(target) else MALA()
+    if isinstance(sampler, str) and sampler in BY_NAME:
+        return BY_NAME[sampler]()
+    names = ", ".join(f'"{name}"' for name in ("auto", *BY_NAME))
+    raise InputError(f"`sampler` must be one of {names} or an object from `kosambi.samplers`. Got {sampler!r}.")
+
+
+def _with_initial(sampler: AbstractSampler, initial: ArrayLike) -> AbstractSampler:
+    if isinstance(sampler, Exact):
+        raise InputError("`Exact` draws from the posterior at once, so `initial` has no meaning. Leave it out.")
+    names = ("normal", "prior", "laplace") if isinstance(sampler, EulerMaruyama) else ("laplace", "prior")
+    value = as_initial(initial, names)
+    return eqx.tree_at(lambda s: s.initial, sampler, value)
+
+
+def _as_precision(precision: object) -> Any:
+    if precision not in PRECISIONS:
+        raise InputError(f'`precision` must be "float64" or "float32". Got {precision!r}.')
+    return PRECISIONS[str(precision)]
