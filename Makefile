@@ -24,8 +24,9 @@ $(VENV)/.docs-installed: $(VENV)/.dev-installed
 	$(PIP) -e ".[docs]"
 	@touch $@
 
-demo: $(VENV)/.dev-installed ## draw prior functions and a spectrum into demo/
+demo: $(VENV)/.dev-installed ## draw prior functions, a spectrum and particles into demo/
 	$(BIN)/python examples/prior_functions.py --out demo
+	$(BIN)/python examples/posterior_particles.py --out demo
 
 lint: $(VENV)/.dev-installed ## style, types, and the direction of imports
 	$(BIN)/ruff check

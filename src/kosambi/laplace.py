@@ -95,6 +95,16 @@ def find_modes(key: Key, target: Target, starts: Float[Array, "S K"] | None = No
     return jax.tree.map(lambda leaf: leaf[np.array(kept)], found)
 
 
+def count_basins(key: Key, target: Target, particles: Float[Array, "J *K"]) -> int:
+    """How many modes are reached downhill from nine of the particles, (J, M) whitened; 1 when the cost is convex."""
+    if target.likelihood.is_convex:
+        return 1
+    # As many as the search for modes has starts, so that nothing is compiled again.
+    chosen = np.linspace(0, len(particles) - 1, NUM_STARTS + 1).astype(int)
+    starts = np.asarray(particles, dtype=np.float64).reshape(len(particles), -1)[chosen]
+    return len(find_modes(key, target, starts).potentials)
+
+
 @compiled
 def _search(target: Target, starts: Float[Array, "S K"]) -> Modes:
     """Newton's method from each start, one after the other, so that memory is that of one."""
@@ -171,6 +181,8 @@ class Frame(Module):
     target: Target
     mode: Float[Array, " K"]
     root: Float[Array, "K K"]
+    lowest: Float[Array, ""]
+    """V at the mode."""
 
     def whitened(self, v: Float[Array, "J K"]) -> Float[Array, "J K"]:
         """W = ŵ + A v, traceable."""

@@ -137,4 +137,13 @@ def autocorrelation_times(moments: Moments) -> Float[Array, "3 Q"]:
 
 def has_converged(moments: Moments, r_hats: Float[Array, " Q"], times: Float[Array, "3 Q"]) -> Array:
     """R̂ within its limit everywhere, over at least `MIN_LENGTH` autocorrelation times."""
-    return (jnp.max(r_hats) <= R_HAT_LIMIT) & (moments.steps >= MIN_LENGTH * jnp.max(times[0]))
+    limit = r_hat_limit(moments.particle_sums.shape[0], moments.sums.shape[1])
+    return (jnp.max(r_hats) <= limit) & (moments.steps >= MIN_LENGTH * jnp.max(times[0]))
+
+
+def r_hat_limit(num_particles: int, num_superchains: int) -> float:
+    """1.01, and closer to one with many particles.
+
+    What is left of the start must not exceed the Monte Carlo error of the particles' mean: B/W is at most half of G/J.
+    """
+    return min(R_HAT_LIMIT, (1.0 + 0.5 * num_superchains / num_particles) ** 0.5)

@@ -53,8 +53,9 @@ def nested_r_hat(draws: ArrayLike, num_superchains: int) -> Float[Array, "..."]:
     return from_variances(means.reshape(2 * num_superchains, *draws.shape[2:]).var(axis=0, ddof=1), within)
 
 
-def from_variances(between: Array, within: Array) -> Array:
+def from_variances(between: ArrayLike, within: ArrayLike) -> Array:
     """√(1 + B/W); infinite where superchains differ and nothing moves inside them, 1 where nothing differs at all."""
+    between, within = np.asarray(between), np.asarray(within)
     moving = within > 0
     ratio = np.divide(between, within, out=np.where(between > 0, np.inf, 0.0), where=moving)
     return np.asarray(np.sqrt(1.0 + ratio))

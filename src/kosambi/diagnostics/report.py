@@ -12,7 +12,7 @@ from kosambi._types import Array
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """How a run went. `converged` means a nested R̂ of 1.01 or less in every coordinate and in the potential."""
+    """How a run went. `converged` means a nested R̂ within its limit, in every coordinate and in the potential."""
 
     sampler: str
     """The name of the sampler that ran."""
@@ -20,6 +20,8 @@ class Report:
     """Whether the particles have forgotten their start; an unadjusted sampler is biased even then."""
     r_hat: float
     """Nested R̂ with superchains that share a start: the largest over whitened coordinates and potential."""
+    r_hat_limit: float
+    """What that may be: 1.01, and less for more than 400 particles, whose own Monte Carlo error is smaller."""
     r_hat_by_coordinate: Float[Array, " K"]
     """The same for each whitened coordinate, M of them, or M·C with C latent functions."""
     ess: float
@@ -62,7 +64,7 @@ class Report:
     def __str__(self) -> str:
         state = "converged" if self.converged else "NOT converged"
         lines = [
-            f"{self.sampler}: {state}, nested R-hat {self.r_hat:.4f} (limit 1.01)",
+            f"{self.sampler}: {state}, nested R-hat {self.r_hat:.4f} (limit {self.r_hat_limit:.4g})",
             f"  effective draws {self.ess:.0f} (bulk), {self.ess_tail:.0f} (tail); acceptance {self.acceptance:.2f}",
             f"  {self.steps} steps, {self.gradient_evaluations} gradients a particle, {self.seconds:.2f} s "
             f"of which {self.compile_seconds:.2f} s compiling",

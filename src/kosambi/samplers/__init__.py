@@ -2,6 +2,9 @@
 
 from kosambi.samplers._base import AbstractMarkovSampler as AbstractMarkovSampler
 from kosambi.samplers._base import AbstractSampler as AbstractSampler
+from kosambi.samplers._base import Info as Info
+from kosambi.samplers._base import State as State
+from kosambi.samplers._base import Work as Work
 from kosambi.samplers.euler_maruyama import EulerMaruyama as EulerMaruyama
 from kosambi.samplers.exact import Exact as Exact
 from kosambi.samplers.hmc import HMC as HMC

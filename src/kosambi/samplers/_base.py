@@ -4,7 +4,7 @@ A sampler works in a `Frame`, where the Laplace law is standard normal, on all J
 
     init(key, frame, v)        -> State, Work     a state at v; may tune itself, and says what that cost
     step(key, frame, state)    -> State, Info     one transition
-    adapt(state, info)         -> State           called after each step of the adaptation phase only
+    adapt(frame, state, info)  -> State           called after each step of the adaptation phase only
     finish(state)              -> State           called when that phase is over
 
 `State` holds what the next step needs, tuning included; `Info` what a diagnostic may read. All are traced: no
@@ -15,6 +15,7 @@ Python runs inside the loop. To write another sampler, subclass `AbstractMarkovS
 from __future__ import annotations
 
 import abc
+import sys
 import warnings
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -82,7 +83,7 @@ class AbstractMarkovSampler(AbstractSampler):
         """One transition of all particles."""
 
     @abc.abstractmethod
-    def adapt(self, state: Any, info: Info) -> Any:
+    def adapt(self, frame: Frame, state: Any, info: Info) -> Any:
         """Improve the tuning after a step of the adaptation phase."""
 
     def finish(self, state: Any) -> Any:
@@ -104,7 +105,14 @@ class Notes:
     def add(self, text: str, category: type[Warning] = ConvergenceWarning) -> None:
         """Warn and remember."""
         self.texts += (text,)
-        warnings.warn(text, category, stacklevel=6)
+        # Shown at the first caller outside of kosambi.
+        frame, level = sys._getframe(), 1
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OUR_FRAMES:
+            frame, level = frame.f_back, level + 1
+        warnings.warn(text, category, stacklevel=level)
+
+
+_OUR_FRAMES = ("kosambi", "jaxtyping")
 
 
 def as_initial(value: str | ArrayLike, names: tuple[str, ...]) -> str | Array:

@@ -141,7 +141,7 @@ def begin(diffusion: Diffusion, u: Array) -> Path:
 
 def block_length(shape: tuple[int, ...]) -> int:
     """Steps whose noise is drawn at once: the generator uses all cores only on many numbers."""
-    return int(np.clip(2**19 // int(np.prod(shape)), 8, 512))
+    return int(np.clip(2**19 // int(np.prod(shape)), 16, 128))
 
 
 @compiled

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
 from kosambi._types import Array, Key
-from kosambi.diagnostics.convergence import R_HAT_LIMIT
+from kosambi.diagnostics._moments import MIN_LENGTH, r_hat_limit
 from kosambi.diagnostics.report import Report
 from kosambi.errors import PrecisionWarning
-from kosambi.laplace import NUM_STARTS, Frame, find_modes
+from kosambi.laplace import Frame, count_basins, find_modes
 from kosambi.precision import lift
 from kosambi.progress import Progress
 from kosambi.samplers import _segment
@@ -33,6 +34,7 @@ def run(
     key: Key,
     target: Target,
     sampler: AbstractMarkovSampler,
+    initial: str | Array,
     num_particles: int,
     progress: Progress,
     clock: Clock,
@@ -42,8 +44,11 @@ def run(
     mode_key, start_key, init_key, step_key, basin_key = jax.random.split(key, 5)
     progress.update("looking for the mode", 0, 1)
     modes = find_modes(mode_key, target)
-    start = starting_points(start_key, target, modes, sampler.initial, num_particles)
-    frame = lift(Frame(target, modes.positions[0], modes.roots[0]), dtype)
+    start = starting_points(start_key, target, modes, initial, num_particles)
+    if "initial" in vars(sampler):
+        # It has done its work, and must not be part of what a compiled loop is recognised by.
+        sampler = eqx.tree_at(lambda s: s.initial, sampler, None)
+    frame = lift(Frame(target, modes.positions[0], modes.roots[0], modes.potentials[0]), dtype)
     log = _Log(progress, int(sampler.max_steps))
     segment, work = _segment.begin(sampler, frame, init_key, lift(start.w, dtype), NUM_SUPERCHAINS)
     log.count(work)
@@ -55,11 +60,7 @@ def run(
         # What the last complete segment left is still there.
         interrupted, segment = True, log.last if log.last is not None else segment
     w = np.asarray(segment.state.whitened, dtype=np.float64)
-    basins = 1
-    if not target.likelihood.is_convex and not interrupted:
-        # As many as the first search, so that nothing is compiled again.
-        chosen = np.linspace(0, len(w) - 1, NUM_STARTS + 1).astype(int)
-        basins = len(find_modes(basin_key, target, w[chosen]).potentials)
+    basins = 1 if interrupted else count_basins(basin_key, target, w)
     report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype)
     return Particles.from_whitened(target, w[start.returned]), report
 
@@ -117,15 +118,17 @@ def _advance(
     return segment, log.add(phase, segment, time.perf_counter() - begun, before)
 
 
-def _adapt(sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Segment, log: _Log) -> Segment:
-    window = int(segment.moments.window)
-    checks = -(-sampler.num_adaptation_steps // window)
+def _adapt(
+    sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Segment, log: _Log, again: bool = False
+) -> Segment:
+    checks = -(-sampler.num_adaptation_steps // int(segment.moments.window))
     if checks == 0:
         return segment
     for attempt in range(MAX_ADAPTATIONS):
         # One check first: it compiles, and what follows is timed. The same numbers result however steps are cut.
-        segment, _ = _advance(sampler, frame, key, segment, log, 1, True, attempt > 0)
-        segment, acceptance = _advance(sampler, frame, key, segment, log, checks - 1, True, False)
+        segment, acceptance = _advance(sampler, frame, key, segment, log, 1, True, again or attempt > 0)
+        if checks > 1:
+            segment, acceptance = _advance(sampler, frame, key, segment, log, checks - 1, True, False)
         enough = not sampler.needs_more_adaptation(acceptance, float(segment.state.step_size))
         if enough or int(segment.step) >= log.limit:
             break
@@ -134,7 +137,7 @@ def _adapt(sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Segm
 
 
 def _sample(sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Segment, log: _Log) -> Segment:
-    segment, fresh = _segment.forget(segment), True
+    segment, fresh, repeats = _segment.forget(segment), True, 0
     while int(segment.step) < log.limit and not bool(segment.converged):
         window = int(segment.moments.window)
         affordable = SEGMENT_SECONDS / max(log.seconds_per_step, 1e-9) / window
@@ -142,6 +145,12 @@ def _sample(sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Seg
         checks = int(np.clip(affordable, 1, min(MAX_CHECKS, left)))
         segment, _ = _advance(sampler, frame, key, segment, log, checks, False, fresh)
         fresh = False
+        accepted = float(np.mean(np.asarray(segment.moments.accepted))) / int(segment.moments.steps)
+        mistuned = sampler.needs_more_adaptation(accepted, float(segment.state.step_size))
+        if mistuned and not bool(segment.converged) and repeats < MAX_ADAPTATIONS:
+            # Tuned on the way from a distant start, for a place that the particles have left.
+            segment = _adapt(sampler, frame, key, _segment.forget(segment), log, again=True)
+            segment, fresh, repeats = _segment.forget(segment), True, repeats + 1
     return segment
 
 
@@ -162,13 +171,16 @@ def _report(
     # Never more effective draws than draws: the estimate of a time near one is noisy.
     ess, ess_tail = draws / max(times[0].max(), 1.0), draws / max(times[1:].max(), 1.0)
     acceptances = np.asarray(segment.moments.accepted, dtype=np.float64)[returned] / max(sampled, 1)
-    r_hat = float(r_hats.max())
+    # Before the first check of the sampling phase nothing is known.
+    r_hat = float(r_hats.max()) if sampled else np.inf
+    limit = r_hat_limit(segment.moments.particle_sums.shape[0], NUM_SUPERCHAINS)
     converged = bool(segment.converged) and not interrupted
     basis = target.basis.report
     return Report(
         sampler=sampler.name,
         converged=converged,
         r_hat=r_hat,
+        r_hat_limit=limit,
         r_hat_by_coordinate=r_hats[:-1].copy(),
         ess=float(ess),
         ess_tail=float(ess_tail),
@@ -187,7 +199,7 @@ def _report(
         energy=np.concatenate([*log.energies, []]).astype(np.float64),
         energy_steps=np.concatenate([*log.steps, []]).astype(np.int64),
         r_hat_trace=np.concatenate([*log.r_hats, []]).astype(np.float64),
-        warnings=_warn(sampler, segment, r_hat, converged, basins, interrupted, dtype).texts,
+        warnings=_warn(sampler, segment, r_hat, limit, converged, basins, interrupted, dtype).texts,
     )
 
 
@@ -195,6 +207,7 @@ def _warn(
     sampler: AbstractMarkovSampler,
     segment: Segment,
     r_hat: float,
+    limit: float,
     converged: bool,
     basins: int,
     interrupted: bool,
@@ -203,6 +216,16 @@ def _warn(
     notes = Notes()
     if interrupted:
         notes.add(f"Interrupted after {int(segment.step)} steps: the particles are those of that moment.")
+    elif not converged and not int(segment.moments.steps):
+        notes.add(
+            f"All {int(segment.step)} steps went into adaptation, none into sampling. "
+            f"Raise `max_steps` of `{type(sampler).__name__}`."
+        )
+    elif not converged and r_hat <= limit:
+        notes.add(
+            f"Stopped after {int(segment.step)} steps, before {MIN_LENGTH:.0f} autocorrelation times had passed. "
+            f"Raise `max_steps` of `{type(sampler).__name__}`."
+        )
     elif not converged and basins > 1:
         notes.add(
             f"The particles sit in the basins of {basins} or more separate modes and do not pass between them "
@@ -210,7 +233,7 @@ def _warn(
         )
     elif not converged:
         notes.add(
-            f"Not converged after {int(segment.step)} steps: nested R-hat {r_hat:.3f}, limit {R_HAT_LIMIT}. "
+            f"Not converged after {int(segment.step)} steps: nested R-hat {r_hat:.3f}, limit {limit:.4g}. "
             f"Raise `max_steps` of `{type(sampler).__name__}`, or look at the model and the scale of its inputs."
         )
     resolution = float(np.finfo(dtype).eps) * float(np.max(np.abs(segment.trace.energies)))

@@ -88,7 +88,7 @@ def advance(
 
     def one_step(_: Array, carry: Segment) -> Segment:
         state, info = sampler.step(jax.random.fold_in(key, carry.step), frame, carry.state)
-        state = _choose(adapting, sampler.adapt(state, info), state)
+        state = _choose(adapting, sampler.adapt(frame, state, info), state)
         return carry._replace(
             state=state,
             moments=_moments.add(carry.moments, _quantities(state), info.acceptance),

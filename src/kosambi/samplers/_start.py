@@ -51,7 +51,7 @@ def _around_modes(modes: Modes, noise: Float[Array, "G K"]) -> Float[Array, "G K
 def _given(target: Target, initial: Array, num_particles: int, num_chains: int) -> Start:
     """The user's points, sorted along their longest axis, so that a superchain holds neighbours."""
     check_initial_shape(initial, num_particles, target.shape)
-    w = np.asarray(target._multiply(initial, target.inverse_root)).reshape(num_particles, -1)
+    w = np.asarray(target.whiten(initial)).reshape(num_particles, -1)
     padded = w[np.arange(num_chains) % num_particles]
     centred = padded - padded.mean(axis=0)
     axis = np.linalg.svd(centred, full_matrices=False)[2][0]

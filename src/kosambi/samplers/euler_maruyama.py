@@ -20,7 +20,7 @@ from kosambi._types import Array, ArrayLike, Key
 from kosambi.diagnostics.convergence import R_HAT_LIMIT, from_variances
 from kosambi.diagnostics.report import Report
 from kosambi.errors import DivergenceError, InputError, StepSizeWarning, as_count, as_positive
-from kosambi.laplace import find_modes
+from kosambi.laplace import count_basins, find_modes
 from kosambi.precision import at_rest, host_generator, lift, public
 from kosambi.progress import Progress
 from kosambi.samplers import _diffusion
@@ -112,17 +112,18 @@ def run(
     key: Key,
     target: Target,
     sampler: EulerMaruyama,
+    initial: str | Array,
     num_particles: int,
     progress: Progress,
     clock: Clock,
     dtype: Any,
 ) -> tuple[Particles, Report]:
     """The start, the stable limit, and all steps in compiled segments."""
-    start_key, mode_key, noise_key = jax.random.split(key, 3)
+    start_key, mode_key, noise_key, basin_key = jax.random.split(key, 4)
     diffusion = _diffusion.of_target(target, sampler.preconditioned)
     progress.update("looking for the mode", 0, 1)
     modes = find_modes(mode_key, target)
-    u = _start(start_key, target, sampler.initial, num_particles, modes)
+    u = _start(start_key, target, initial, num_particles, modes)
     mode = Particles.from_whitened(target, modes.positions[:1]).coordinates[0]
     limit = min(float(_diffusion.stable_limit(diffusion, point)) for point in (u.mean(axis=0), mode))
     step_size = 0.5 * limit if sampler.step_size is None else float(sampler.step_size)
@@ -159,11 +160,13 @@ def run(
             f'{r_hat:.3f}, limit {R_HAT_LIMIT}. Take more steps, or use sampler="auto", which needs a fraction of them.'
         )
     final = np.asarray(_diffusion.coordinates(diffusion, path.position.astype(np.float64)))
+    particles = Particles.from_coordinates(target, final)
     basis = target.basis.report
     report = Report(
         sampler=sampler.name,
         converged=converged,
         r_hat=r_hat,
+        r_hat_limit=R_HAT_LIMIT,
         r_hat_by_coordinate=r_hats[:-1].copy(),
         ess=sampled,
         ess_tail=sampled,
@@ -178,13 +181,13 @@ def run(
         dropped=basis.dropped,
         jitter=basis.jitter,
         divergences=0,
-        basins=len(modes.potentials),
+        basins=count_basins(basin_key, target, particles.whitened),
         energy=np.concatenate(energies),
         energy_steps=np.concatenate(times).astype(np.int64),
         r_hat_trace=np.full(sum(map(len, energies)), np.nan),
         warnings=notes.texts,
     )
-    return Particles.from_coordinates(target, final), report
+    return particles, report
 
 
 def _start(key: Key, target: Target, initial: str | Array, num_particles: int, modes: Any) -> Array:

@@ -18,6 +18,7 @@ import numpy as np
 
 from kosambi._types import Array, Key
 from kosambi.data_terms import QuadraticTerm
+from kosambi.diagnostics.convergence import R_HAT_LIMIT
 from kosambi.diagnostics.report import Report
 from kosambi.errors import InputError
 from kosambi.precision import at_rest, compiled, host_generator
@@ -63,6 +64,7 @@ def run(key: Key, target: Target, num_particles: int, clock: Clock) -> tuple[Par
         sampler=Exact.name,
         converged=True,
         r_hat=1.0,
+        r_hat_limit=R_HAT_LIMIT,
         r_hat_by_coordinate=np.ones(law.mean.shape[0]),
         ess=float(num_particles),
         ess_tail=float(num_particles),

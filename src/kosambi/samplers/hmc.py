@@ -74,6 +74,7 @@ class HMC(AbstractMarkovSampler):
         import blackjax
         import optax
 
+        v = v.astype(float)
         adaptation = blackjax.chees_adaptation(
             _log_density(frame),
             v.shape[0],
@@ -111,11 +112,16 @@ class HMC(AbstractMarkovSampler):
         moved = state._replace(chains=chains, whitened=frame.whitened(chains.position), potential=-chains.logdensity)
         return moved, Info(info.acceptance_rate, info.is_divergent, jnp.max(info.num_integration_steps))
 
-    def adapt(self, state: HMCState, info: Info) -> HMCState:
+    def adapt(self, frame: Frame, state: HMCState, info: Info) -> HMCState:
         """Nothing: `init` has done it."""
-        del info
+        del frame, info
         return state
 
 
 def _log_density(frame: Frame) -> Any:
-    return lambda v: -frame.potential(v[None])[0]
+    """−V for one v. BlackJAX works in float64; the products with the data are in the precision of the frame."""
+
+    def log_density(v: Float[Array, " K"]) -> Float[Array, ""]:
+        return -frame.potential(v[None].astype(frame.mode.dtype))[0].astype(v.dtype)
+
+    return log_density

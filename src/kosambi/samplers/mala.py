@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_count, as_positive
@@ -26,6 +26,9 @@ from kosambi.samplers._base import AbstractMarkovSampler, Info, Work, as_initial
 from kosambi.samplers._dual_averaging import Tuning, finish_tuning, start_tuning, tune
 
 LARGEST_ANGLE = 0.5 * np.pi
+SHARE_OF_SHORT_STEPS = 0.25
+SHORT_STEP = 0.25
+"""At random one step in four is a quarter as long: out in a tail that is heavier than normal, long ones are refused."""
 
 
 class MALAState(NamedTuple):
@@ -37,6 +40,8 @@ class MALAState(NamedTuple):
     gradient: Float[Array, "J K"]
     """∇U(v) = ∇V(v) − v."""
     tuning: Tuning
+    far: Bool[Array, " J"]
+    """Particles so high up that no draw would be there; while adapting, they may go down by any step."""
 
     @property
     def step_size(self) -> Array:
@@ -92,18 +97,21 @@ class MALA(AbstractMarkovSampler):
         del key
         w, value, gradient = frame.value_and_gradient(v)
         angle = jnp.asarray(self.first_angle, dtype=v.dtype)
-        return MALAState(v, w, value, gradient - v, start_tuning(angle)), Work(jnp.asarray(0), jnp.asarray(1))
+        state = MALAState(v, w, value, gradient - v, start_tuning(angle), _is_far(frame, value))
+        return state, Work(jnp.asarray(0), jnp.asarray(1))
 
     def step(self, key: Key, frame: Frame, state: MALAState) -> tuple[MALAState, Info]:
         """One transition, one gradient."""
         dtype = state.v.dtype
-        turn, rest = jnp.sin(state.step_size), jnp.cos(state.step_size)
-        # One call of the generator, in (−1, 1), for the noise and for the decision: half the time to compile.
-        lowest = jnp.nextafter(jnp.asarray(-1.0, dtype), jnp.asarray(0.0, dtype))
         num_particles, size = state.v.shape
-        flat = jax.random.uniform(key, (num_particles * (size + 1),), dtype, minval=lowest, maxval=1.0)
-        uniform = flat.reshape(num_particles, size + 1)
-        noise = jnp.sqrt(jnp.asarray(2.0, dtype)) * jax.lax.erf_inv(uniform[:, :-1])
+        # One call of the generator, in (−1, 1), for noise and decisions, and flat: a fraction of the time to compile.
+        lowest = jnp.nextafter(jnp.asarray(-1.0, dtype), jnp.asarray(0.0, dtype))
+        flat = jax.random.uniform(key, (num_particles * (size + 2),), dtype, minval=lowest, maxval=1.0)
+        uniform = flat.reshape(num_particles, size + 2)
+        noise = jnp.sqrt(jnp.asarray(2.0, dtype)) * jax.lax.erf_inv(uniform[:, :size])
+        short = uniform[:, size] < 2.0 * SHARE_OF_SHORT_STEPS - 1.0
+        angle = state.step_size * jnp.where(short, SHORT_STEP, 1.0).astype(dtype)[:, None]
+        turn, rest = jnp.sin(angle), jnp.cos(angle)
         v = rest * state.v - (1.0 - rest) * state.gradient + turn * noise
         w, value, slope = frame.value_and_gradient(v)
         gradient = slope - v
@@ -112,7 +120,9 @@ class MALA(AbstractMarkovSampler):
         log_ratio = state.potential - value + 0.5 * jnp.sum((noise - back) * (noise + back), axis=1)
         finite = jnp.isfinite(log_ratio)
         acceptance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
-        accept = 0.5 * (uniform[:, -1] + 1.0) < acceptance
+        accept = 0.5 * (uniform[:, size + 1] + 1.0) < acceptance
+        # A step back up from where a long way down leads is improbable, so such ways would be refused.
+        accept = accept | (state.far & finite & (value < state.potential))
 
         def chosen(new: Array, old: Array) -> Array:
             return jnp.where(accept.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
@@ -123,19 +133,31 @@ class MALA(AbstractMarkovSampler):
             chosen(value, state.potential),
             chosen(gradient, state.gradient),
             state.tuning,
+            state.far,
         )
         return moved, Info(acceptance, ~finite, jnp.asarray(1))
 
-    def adapt(self, state: MALAState, info: Info) -> MALAState:
-        """One update of the angle."""
+    def adapt(self, frame: Frame, state: MALAState, info: Info) -> MALAState:
+        """One update of the angle, from the particles that are where draws can be."""
+        far = _is_far(frame, state.potential)
+        near = jnp.sum(~state.far)
+        accepted = jnp.sum(jnp.where(state.far, 0.0, info.acceptance)) / jnp.maximum(near, 1)
         target = jnp.asarray(self.target_acceptance, dtype=info.acceptance.dtype)
-        return state._replace(tuning=tune(state.tuning, jnp.mean(info.acceptance) - target, LARGEST_ANGLE))
+        tuned = tune(state.tuning, accepted - target, LARGEST_ANGLE)
+        tuning = jax.tree.map(lambda new, old: jnp.where(near > 0, new, old), tuned, state.tuning)
+        return state._replace(tuning=tuning, far=far)
 
     def finish(self, state: MALAState) -> MALAState:
-        """The averaged angle from now on."""
-        return state._replace(tuning=finish_tuning(state.tuning))
+        """The averaged angle from now on, and no exceptions for anyone."""
+        return state._replace(tuning=finish_tuning(state.tuning), far=jnp.zeros_like(state.far))
 
     def needs_more_adaptation(self, acceptance: float, step_size: float) -> bool:
         """While the acceptance is off by more than 0.15, unless even the longest step is accepted more often."""
         at_limit = step_size > 0.95 * LARGEST_ANGLE and acceptance > float(self.target_acceptance)
         return abs(acceptance - float(self.target_acceptance)) > 0.15 and not at_limit
+
+
+def _is_far(frame: Frame, potential: Float[Array, " J"]) -> Bool[Array, " J"]:
+    """Whether V exceeds its minimum by more than K/2 + 4√K + 5, as one in a million normal draws would."""
+    size = frame.mode.shape[0]
+    return ~(potential <= frame.lowest + 0.5 * size + 4.0 * size**0.5 + 5.0)

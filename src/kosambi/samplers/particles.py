@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array
-from kosambi.precision import Module
+from kosambi._types import Array, ArrayLike
+from kosambi.precision import Module, public
 from kosambi.target import Target
 
 
@@ -31,7 +31,8 @@ class Particles(Module):
     """The law that the draws come from, when it is known in closed form."""
 
     @staticmethod
-    def from_coordinates(target: Target, coordinates: Array) -> Particles:
+    @public
+    def from_coordinates(target: Target, coordinates: ArrayLike) -> Particles:
         """Particles from coordinates u of shape (J, M), or (J, M, C) with C latent functions.
 
         >>> import numpy as np, kosambi as ko
@@ -42,7 +43,7 @@ class Particles(Module):
         3
         """
         u = np.reshape(target._checked("coordinates", coordinates), (-1, *target.shape))
-        return Particles(u, np.asarray(target._multiply(u, target.inverse_root)))
+        return Particles(u, target.whiten(u))
 
     @staticmethod
     def from_whitened(target: Target, whitened: Array, law: GaussianLaw | None = None) -> Particles:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 
-from kosambi._types import ArrayLike, Key
+from kosambi._types import Array, ArrayLike, Key
 from kosambi.diagnostics.report import Report
 from kosambi.errors import InputError, as_count, check_key, is_traced
 from kosambi.precision import public
@@ -47,7 +46,7 @@ def sample(
         num_particles: J.
         initial: coordinates u, (J, M), where the particles begin, or a law known to the sampler by name; None leaves
             it to the sampler.
-        precision: "float64", or "float32" for the steps (modes and diagnostics stay in float64).
+        precision: "float64", or "float32" for the steps (the search for the mode stays in float64).
         progress: whether to show a progress line; None shows it on a terminal.
 
     Returns:
@@ -70,16 +69,15 @@ def sample(
     num_particles = as_count("num_particles", num_particles)
     dtype = _as_precision(precision)
     chosen = _as_sampler(sampler, target)
-    if initial is not None:
-        chosen = _with_initial(chosen, initial)
+    start = _as_start(chosen, initial)
     clock = Clock()
     with Progress(progress) as display:
         if isinstance(chosen, Exact):
             particles, report = exact.run(key, target, num_particles, clock)
         elif isinstance(chosen, EulerMaruyama):
-            particles, report = euler_maruyama.run(key, target, chosen, num_particles, display, clock, dtype)
+            particles, report = euler_maruyama.run(key, target, chosen, start, num_particles, display, clock, dtype)
         elif isinstance(chosen, AbstractMarkovSampler):
-            particles, report = _markov.run(key, target, chosen, num_particles, display, clock, dtype)
+            particles, report = _markov.run(key, target, chosen, start, num_particles, display, clock, dtype)
         else:
             raise InputError(f"`sample` cannot run a `{type(chosen).__name__}`. Subclass `AbstractMarkovSampler`.")
     return particles, report
@@ -96,12 +94,17 @@ def _as_sampler(sampler: object, target: Target) -> AbstractSampler:
     raise InputError(f"`sampler` must be one of {names} or an object from `kosambi.samplers`. Got {sampler!r}.")
 
 
-def _with_initial(sampler: AbstractSampler, initial: ArrayLike) -> AbstractSampler:
+def _as_start(sampler: AbstractSampler, initial: ArrayLike | None) -> str | Array:
+    """The start given to `sample`, or else to the sampler."""
     if isinstance(sampler, Exact):
-        raise InputError("`Exact` draws from the posterior at once, so `initial` has no meaning. Leave it out.")
-    names = ("normal", "prior", "laplace") if isinstance(sampler, EulerMaruyama) else ("laplace", "prior")
-    value = as_initial(initial, names)
-    return eqx.tree_at(lambda s: s.initial, sampler, value)
+        if initial is not None:
+            raise InputError("`Exact` draws from the posterior at once, so `initial` has no meaning. Leave it out.")
+        return "laplace"
+    if initial is None:
+        return sampler.initial  # type: ignore[attr-defined]
+    return as_initial(
+        initial, ("normal", "prior", "laplace") if isinstance(sampler, EulerMaruyama) else ("laplace", "prior")
+    )
 
 
 def _as_precision(precision: object) -> Any:
