@@ -48,7 +48,7 @@ def run(
     if "initial" in vars(sampler):
         # It has done its work, and must not be part of what a compiled loop is recognised by.
         sampler = eqx.tree_at(lambda s: s.initial, sampler, None)
-    frame = lift(Frame(target, modes.positions[0], modes.roots[0], modes.potentials[0]), dtype)
+    frame = lift(Frame(target, modes.positions[0], modes.roots[0], np.asarray(modes.potentials[0])), dtype)
     log = _Log(progress, int(sampler.max_steps))
     segment, work = _segment.begin(sampler, frame, init_key, lift(start.w, dtype), NUM_SUPERCHAINS)
     log.count(work)
