@@ -28,6 +28,8 @@ from kosambi.precision import Module
 # that fit a core's cache are faster.
 MAX_LATENT_VALUES = 2**20
 MAX_LATENT_VALUES_QUADRATURE = 2**17
+# An accelerator is not idle only with more to do at a time: 2**26 float64 numbers are half a gigabyte.
+ACCELERATOR_FACTOR = 2**6
 
 
 def largest_slope(dtype: Any) -> float:
@@ -200,6 +202,8 @@ class FactorisedTerm(AbstractDataTerm):
     def _over_blocks(self, function: Callable[[FactorisedTerm], Any], w: Array, start: Any) -> Any:
         """The sum of `function` over blocks of rows."""
         limit = MAX_LATENT_VALUES if self.rule is None else MAX_LATENT_VALUES_QUADRATURE
+        if jax.default_backend() != "cpu":
+            limit *= ACCELERATOR_FACTOR
         num_rows, per_row = self.psi.shape[0], max(1, w.shape[0]) * self.likelihood.num_latents
         size = max(1, limit // per_row)
         if num_rows <= size:
