@@ -3,8 +3,8 @@ r"""Modes of a potential and the normal law that touches it there.
     ŵ = argmin V(w),   H = I + curvature of the data term at ŵ,   N(ŵ, H⁻¹)
 
 in whitened coordinates. `find_modes` is Newton's method with a line search, O(NM²) an iteration. H is the Hessian where
-that is safely positive, and a positive curvature (Fisher or clipped) elsewhere, so each direction goes down. A cost that is not convex can have several modes: then the
-search starts from several prior draws and keeps what differs.
+that is safely positive, and a positive curvature (Fisher or clipped) elsewhere, so each direction goes down. A cost
+that is not convex can have several modes: then the search starts from several prior draws and keeps what differs.
 """
 
 from __future__ import annotations
