@@ -52,6 +52,10 @@ class AbstractDataTerm(Module):
     def curvature(self, w: Array) -> Float[Array, "K K"]:
         """A positive semi-definite curvature for one w, (M,) or (M, C), with K = M·C rows in that order."""
 
+    def search_curvature(self, w: Array) -> Float[Array, "K K"]:
+        """A positive curvature for a search for the mode where the Hessian will not do."""
+        return self.curvature(w)
+
     def hessian(self, w: Array) -> Float[Array, "K K"]:
         """The second derivatives where they are known, which need not be positive; otherwise the curvature."""
         return self.curvature(w)
@@ -145,6 +149,12 @@ class FactorisedTerm(AbstractDataTerm):
         if self.rule is None:
             return self._spread(self.likelihood.raw_curvature(self.y, f))
         return self._spread(self.likelihood.raw_expected_curvature(self.y, f, self.deviation, self.rule))
+
+    def search_curvature(self, w: Array) -> Float[Array, "K K"]:
+        """The likelihood's own; the curvature where the cost is an expectation."""
+        if self.rule is not None:
+            return self.curvature(w)
+        return self._spread(self.likelihood.raw_search_curvature(self.y, self._latent(w[None])[0]))
 
     def hessian(self, w: Array) -> Float[Array, "K K"]:
         """Σ_n c''_n ψ(x_n)ψ(x_n)ᵀ; the curvature where the cost is an expectation."""

@@ -85,6 +85,9 @@ def find_modes(key: Key, target: Target, starts: Float[Array, "S K"] | None = No
         )
     # The heaviest first.
     order = [i for i in np.argsort(-found.log_masses, kind="stable") if finite[i]]
+    if found.converged[order].any():
+        # A search that was given up is no mode. With a kink in the cost none may converge; then the best is taken.
+        order = [i for i in order if found.converged[i]]
     kept: list[int] = []
     for i in order:
         # Distances in the metric of the mode kept; a triangular solve, since the root is the inverse of a factor.
@@ -98,8 +101,9 @@ def count_basins(key: Key, target: Target, particles: Float[Array, "J *K"]) -> i
     """How many modes are reached downhill from nine of the particles, (J, M) whitened; 1 when the cost is convex."""
     if target.likelihood.is_convex:
         return 1
-    # As many as the search for modes has starts, so that nothing is compiled again.
-    chosen = np.linspace(0, len(particles) - 1, NUM_STARTS + 1).astype(int)
+    # One of each superchain and one more: as many as the search has starts, so that nothing is compiled again.
+    each = np.arange(NUM_STARTS + 1)
+    chosen = (each * (len(particles) // NUM_STARTS) // NUM_STARTS * NUM_STARTS + each) % len(particles)
     starts = np.asarray(particles, dtype=np.float64).reshape(len(particles), -1)[chosen]
     return len(find_modes(key, target, starts).potentials)
 
@@ -167,10 +171,11 @@ def _factor(target: Target, w: Float[Array, " K"]) -> Float[Array, "K K"]:
     For a Student-t cost the Fisher information takes outliers for ordinary data. With the Hessian a search takes a few
     iterations, and a sampler two to four times fewer steps.
     """
-    curvature = target.whitened_curvature(w.reshape(target.shape))
     if target.likelihood.is_convex:
-        return jnp.linalg.cholesky(curvature)
-    hessian = target.term.hessian(w.reshape(target.shape)) + jnp.eye(w.shape[0], dtype=w.dtype)
+        return jnp.linalg.cholesky(target.whitened_curvature(w.reshape(target.shape)))
+    identity = jnp.eye(w.shape[0], dtype=w.dtype)
+    curvature = target.term.search_curvature(w.reshape(target.shape)) + identity
+    hessian = target.term.hessian(w.reshape(target.shape)) + identity
     steep = jnp.linalg.cholesky(hessian - FLATTEST * curvature)
     return jnp.linalg.cholesky(jnp.where(jnp.all(jnp.isfinite(steep)), hessian, curvature))
 

@@ -51,9 +51,11 @@ def empty(draws: Float[Array, "J Q"], num_superchains: int) -> Moments:
     """Nothing yet; tails and centre from the particles as they are now, in NumPy, which compiles nothing."""
     num_particles, size = draws.shape
     zero = np.zeros((NUM_WINDOWS, num_superchains, size), dtype=draws.dtype)
-    low, high = np.quantile(draws, (0.05, 0.95), axis=0).astype(draws.dtype)
+    # A start may have an infinite potential.
+    finite = np.where(np.isfinite(draws), draws, 0.0)
+    low, high = np.quantile(finite, (0.05, 0.95), axis=0).astype(draws.dtype)
     each, nobody, count = np.zeros_like(draws), np.zeros(num_particles, dtype=draws.dtype), np.asarray(0)
-    centre, window = draws.mean(axis=0), np.asarray(FIRST_WINDOW)
+    centre, window = finite.mean(axis=0), np.asarray(FIRST_WINDOW)
     return Moments(centre, low, high, zero, zero, each, each, each, nobody, count, window, count)
 
 
@@ -136,9 +138,9 @@ def autocorrelation_times(moments: Moments) -> Float[Array, "3 Q"]:
 
 
 def has_converged(moments: Moments, r_hats: Float[Array, " Q"], times: Float[Array, "3 Q"]) -> Array:
-    """R̂ within its limit everywhere, over at least `MIN_LENGTH` autocorrelation times."""
+    """R̂ within its limit everywhere, over at least `MIN_LENGTH` autocorrelation times of means and tails."""
     limit = r_hat_limit(moments.particle_sums.shape[0], moments.sums.shape[1])
-    return (jnp.max(r_hats) <= limit) & (moments.steps >= MIN_LENGTH * jnp.max(times[0]))
+    return (jnp.max(r_hats) <= limit) & (moments.steps >= MIN_LENGTH * jnp.max(times))
 
 
 def r_hat_limit(num_particles: int, num_superchains: int) -> float:

@@ -21,7 +21,7 @@ class Report:
     r_hat: float
     """Nested R̂ with superchains that share a start: the largest over whitened coordinates and potential."""
     r_hat_limit: float
-    """What that may be: 1.01, and less for more than 400 particles, whose own Monte Carlo error is smaller."""
+    """What that may be: 1.01, and less for more than 200 particles, whose own Monte Carlo error is smaller."""
     r_hat_by_coordinate: Float[Array, " K"]
     """The same for each whitened coordinate, M of them, or M·C with C latent functions."""
     ess: float
@@ -64,7 +64,7 @@ class Report:
     def __str__(self) -> str:
         state = "converged" if self.converged else "NOT converged"
         lines = [
-            f"{self.sampler}: {state}, nested R-hat {self.r_hat:.4f} (limit {self.r_hat_limit:.4g})",
+            f"{self.sampler}: {state}, nested R-hat {self.r_hat:.4f} (limit {self.r_hat_limit:.6g})",
             f"  effective draws {self.ess:.0f} (bulk), {self.ess_tail:.0f} (tail); acceptance {self.acceptance:.2f}",
             f"  {self.steps} steps, {self.gradient_evaluations} gradients a particle, {self.seconds:.2f} s "
             f"of which {self.compile_seconds:.2f} s compiling",

@@ -72,6 +72,10 @@ class AbstractLikelihood(Module):
         """A curvature that is never negative: the second derivative where it is positive, otherwise zero."""
         return jnp.maximum(self.raw_second_derivative(y, f), 0.0)
 
+    def raw_search_curvature(self, y: Array, f: Array) -> Array:
+        """The positive curvature that a search for the mode uses where the second derivative will not do."""
+        return self.raw_curvature(y, f)
+
     def raw_mean(self, f: Array) -> Array:
         """E[y | f], traceable."""
         raise self._no_density("an observation mean")

@@ -157,6 +157,14 @@ class StudentT(AbstractLikelihood):
         shape = jnp.broadcast_shapes(jnp.shape(y), jnp.shape(f))
         return jnp.broadcast_to((nu + 1.0) / ((nu + 3.0) * jnp.square(self.scale)), shape)
 
+    def raw_search_curvature(self, y: Array, f: Array) -> Array:
+        """The weights (ν+1)/(νs² + (y−f)²) of iterated least squares, whose parabola lies above the cost.
+
+        Far out the Fisher information takes the cost for far steeper than it is, and a search would crawl.
+        """
+        nu = self.degrees_of_freedom
+        return (nu + 1.0) / (nu * jnp.square(self.scale) + jnp.square(y - f))
+
     @property
     def _floor(self) -> Array:
         return self.degrees_of_freedom * jnp.square(self.scale)

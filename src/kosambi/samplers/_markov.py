@@ -26,6 +26,8 @@ from kosambi.target import Target
 
 SEGMENT_SECONDS = 0.5
 """Work between two looks at the clock; shorter segments would only add overhead."""
+FIRST_REVIEW = 32
+"""Steps of the sampling phase after which its acceptance is first compared with what the adaptation aimed at."""
 MAX_ADAPTATIONS = 8
 """Adaptation phases, each continuing the last, before sampling begins in any case."""
 
@@ -107,11 +109,12 @@ def _advance(
     segment: Segment,
     log: _Log,
     num_checks: int,
+    last_step: int,
     adapting: bool,
     fresh: bool,
 ) -> tuple[Segment, float]:
     before, begun = int(segment.step), time.perf_counter()
-    flags = (np.asarray(value) for value in (num_checks, adapting, fresh))
+    flags = (np.asarray(value) for value in (num_checks, last_step, adapting, fresh))
     segment = _segment.advance(sampler, frame, key, segment, *flags)
     segment.step.block_until_ready()
     phase = "adapting" if adapting else "sampling"
@@ -126,9 +129,9 @@ def _adapt(
         return segment
     for attempt in range(MAX_ADAPTATIONS):
         # One check first: it compiles, and what follows is timed. The same numbers result however steps are cut.
-        segment, acceptance = _advance(sampler, frame, key, segment, log, 1, True, again or attempt > 0)
-        if checks > 1:
-            segment, acceptance = _advance(sampler, frame, key, segment, log, checks - 1, True, False)
+        segment, acceptance = _advance(sampler, frame, key, segment, log, 1, log.limit, True, again or attempt > 0)
+        if checks > 1 and int(segment.step) < log.limit:
+            segment, acceptance = _advance(sampler, frame, key, segment, log, checks - 1, log.limit, True, False)
         enough = not sampler.needs_more_adaptation(acceptance, float(segment.state.step_size))
         if enough or int(segment.step) >= log.limit:
             break
@@ -139,19 +142,29 @@ def _adapt(
 def _sample(sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Segment, log: _Log) -> Segment:
     segment, fresh, repeats = _segment.forget(segment), True, 0
     while int(segment.step) < log.limit and not bool(segment.converged):
-        window = int(segment.moments.window)
+        # The clock cuts segments but decides nothing: tuning is looked at after fixed numbers of steps.
+        sampled, window = int(segment.moments.steps), int(segment.moments.window)
         affordable = SEGMENT_SECONDS / max(log.seconds_per_step, 1e-9) / window
-        left = -(-(log.limit - int(segment.step)) // window)
-        checks = int(np.clip(affordable, 1, min(MAX_CHECKS, left)))
-        segment, _ = _advance(sampler, frame, key, segment, log, checks, False, fresh)
+        checks = int(np.clip(affordable, 1, MAX_CHECKS))
+        review = int(segment.step) + _next_review(sampled) - sampled
+        segment, _ = _advance(sampler, frame, key, segment, log, checks, min(review, log.limit), False, fresh)
         fresh = False
+        if int(segment.step) < review or bool(segment.converged) or repeats == MAX_ADAPTATIONS:
+            continue
         accepted = float(np.mean(np.asarray(segment.moments.accepted))) / int(segment.moments.steps)
-        mistuned = sampler.needs_more_adaptation(accepted, float(segment.state.step_size))
-        if mistuned and not bool(segment.converged) and repeats < MAX_ADAPTATIONS:
+        if sampler.needs_more_adaptation(accepted, float(segment.state.step_size)):
             # Tuned on the way from a distant start, for a place that the particles have left.
             segment = _adapt(sampler, frame, key, _segment.forget(segment), log, again=True)
             segment, fresh, repeats = _segment.forget(segment), True, repeats + 1
     return segment
+
+
+def _next_review(sampled: int) -> int:
+    """The next of 32, 64, 128, ... steps of the sampling phase."""
+    review = FIRST_REVIEW
+    while review <= sampled:
+        review *= 2
+    return review
 
 
 def _report(
@@ -214,6 +227,8 @@ def _warn(
     dtype: Any,
 ) -> Notes:
     notes = Notes()
+    refused = np.asarray(segment.moments.accepted) < 0.01 * max(int(segment.moments.steps), 1)
+    stuck = f"; {int(refused.sum())} of {refused.size} chains hardly moved" if refused.any() else ""
     if interrupted:
         notes.add(f"Interrupted after {int(segment.step)} steps: the particles are those of that moment.")
     elif not converged and not int(segment.moments.steps):
@@ -233,11 +248,11 @@ def _warn(
         )
     elif not converged:
         notes.add(
-            f"Not converged after {int(segment.step)} steps: nested R-hat {r_hat:.3f}, limit {limit:.4g}. "
+            f"Not converged after {int(segment.step)} steps: nested R-hat {r_hat:.4f}, limit {limit:.6g}{stuck}. "
             f"Raise `max_steps` of `{type(sampler).__name__}`, or look at the model and the scale of its inputs."
         )
     resolution = float(np.finfo(dtype).eps) * float(np.max(np.abs(segment.trace.energies)))
-    if resolution > 0.01:
+    if dtype == np.float32 and resolution > 0.01:
         notes.add(
             f"In {np.dtype(dtype).name} the potential is known to {resolution:.2g} only, and the acceptance of "
             'proposals with it. Use precision="float64".',

@@ -78,10 +78,11 @@ def advance(
     key: Key,
     last: Segment,
     num_checks: Int[Array, ""],
+    last_step: Int[Array, ""],
     adapting: Bool[Array, ""],
     fresh: Bool[Array, ""],
 ) -> Segment:
-    """Up to `num_checks` windows of steps, fewer when the particles have converged and are not adapting.
+    """Up to `num_checks` windows of steps, fewer at `last_step`, and when the particles have converged.
 
     `fresh` says that an adaptation phase has just ended, so that its tuning is final.
     """
@@ -121,7 +122,7 @@ def advance(
         )
 
     def going_on(carry: Segment) -> Array:
-        return (carry.checks < num_checks) & ~carry.converged
+        return (carry.checks < num_checks) & (carry.step < last_step) & ~carry.converged
 
     state = _choose(fresh, sampler.finish(last.state), last.state)
     return strong(jax.lax.while_loop(going_on, one_window, last._replace(state=state, checks=jnp.asarray(0))))

@@ -17,7 +17,8 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
-from kosambi.diagnostics.convergence import R_HAT_LIMIT, from_variances
+from kosambi.diagnostics._moments import MIN_LENGTH, r_hat_limit
+from kosambi.diagnostics.convergence import from_variances
 from kosambi.diagnostics.report import Report
 from kosambi.errors import DivergenceError, InputError, StepSizeWarning, as_count, as_positive
 from kosambi.laplace import count_basins, find_modes
@@ -125,11 +126,11 @@ def run(
     modes = find_modes(mode_key, target)
     u = _start(start_key, target, initial, num_particles, modes)
     mode = Particles.from_whitened(target, modes.positions[:1]).coordinates[0]
-    limit = min(float(_diffusion.stable_limit(diffusion, point)) for point in (u.mean(axis=0), mode))
-    step_size = 0.5 * limit if sampler.step_size is None else float(sampler.step_size)
+    stable = min(float(_diffusion.stable_limit(diffusion, point)) for point in (u.mean(axis=0), mode))
+    step_size = 0.5 * stable if sampler.step_size is None else float(sampler.step_size)
     num_steps = _num_steps(sampler, step_size)
     notes = Notes()
-    _check_step(step_size, limit, notes)
+    _check_step(step_size, stable, notes)
     work: Diffusion = lift(diffusion, dtype)
     path = _diffusion.begin(work, lift(u, dtype))
     first = float(path.energies[0])
@@ -143,7 +144,7 @@ def run(
             count = int(path.blocks)
             energies.append(np.asarray(path.energies, dtype=np.float64)[:count])
             times.append(np.asarray(path.times)[:count])
-            _check_finite(energies[-1], first, step_size, limit, int(path.step))
+            _check_finite(energies[-1], first, step_size, stable, int(path.step))
             seconds_per_block = min(seconds_per_block, segment.seconds / max(count, 1))
             blocks = int(np.clip(SEGMENT_SECONDS / seconds_per_block, 1, _diffusion.MAX_BLOCKS))
             progress.update("diffusing", int(path.step), num_steps, f"energy {energies[-1][-1]:.4g}")
@@ -153,11 +154,17 @@ def run(
     path = at_rest(path)
     r_hats, sampled = _r_hat(path, np.asarray(_diffusion.whitened(work, u), dtype=np.float64))
     r_hat = float(r_hats.max())
-    converged = r_hat <= R_HAT_LIMIT and not interrupted
-    if not converged and not interrupted:
+    limit = r_hat_limit(num_particles, NUM_GROUPS)
+    # As many snapshots of each particle as autocorrelation times are asked of the other samplers.
+    long_enough = sampled >= MIN_LENGTH * num_particles
+    converged = r_hat <= limit and long_enough and not interrupted
+    if num_particles < 2 * NUM_GROUPS:
+        notes.add(f"Convergence of fewer than {2 * NUM_GROUPS} particles cannot be judged. Ask for more of them.")
+    elif not converged and not interrupted:
         notes.add(
-            f"Not converged after {int(path.step)} steps of {step_size:.2g}: the start still shows, nested R-hat "
-            f'{r_hat:.3f}, limit {R_HAT_LIMIT}. Take more steps, or use sampler="auto", which needs a fraction of them.'
+            f"Not converged after {int(path.step)} steps of {step_size:.2g}: nested R-hat {r_hat:.4f}, limit "
+            f"{limit:.6g}, {sampled / num_particles:.1f} autocorrelation times of {MIN_LENGTH:.0f}. Take more steps, "
+            'or use sampler="auto", which needs a fraction of them.'
         )
     final = np.asarray(_diffusion.coordinates(diffusion, path.position.astype(np.float64)))
     particles = Particles.from_coordinates(target, final)
@@ -166,7 +173,7 @@ def run(
         sampler=sampler.name,
         converged=converged,
         r_hat=r_hat,
-        r_hat_limit=R_HAT_LIMIT,
+        r_hat_limit=limit,
         r_hat_by_coordinate=r_hats[:-1].copy(),
         ess=sampled,
         ess_tail=sampled,

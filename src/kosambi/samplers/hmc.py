@@ -35,11 +35,14 @@ class HMCState(NamedTuple):
 class HMC(AbstractMarkovSampler):
     """Hamiltonian Monte Carlo with a trajectory length found by the ChEES criterion; nothing to tune.
 
+    BlackJAX moves particles one by one, so the N latent values of all J exist at once: J·N numbers of memory, times the
+    nodes of the optimal potential. `MALA` bounds that.
+
     Arguments:
         target_acceptance: the mean acceptance that the step is adapted to.
         num_adaptation: transitions of the adaptation.
         max_leapfrog: the most gradients that one transition may take.
-        max_steps: where to stop, converged or not.
+        max_steps: where to stop, converged or not, after the adaptation.
         initial: "laplace" (a widened Laplace law around the modes), "prior", or coordinates (J, M).
     """
 

@@ -97,6 +97,8 @@ class MALA(AbstractMarkovSampler):
         del key
         w, value, gradient = frame.value_and_gradient(v)
         angle = jnp.asarray(self.first_angle, dtype=v.dtype)
+        # No direction is known where the potential is infinite; noise may lead out of there.
+        gradient = jnp.where(jnp.isfinite(gradient), gradient, 0.0)
         state = MALAState(v, w, value, gradient - v, start_tuning(angle), _is_far(frame, value))
         return state, Work(jnp.asarray(0), jnp.asarray(1))
 
@@ -112,14 +114,14 @@ class MALA(AbstractMarkovSampler):
         short = uniform[:, size] < 2.0 * SHARE_OF_SHORT_STEPS - 1.0
         angle = state.step_size * jnp.where(short, SHORT_STEP, 1.0).astype(dtype)[:, None]
         turn, rest = jnp.sin(angle), jnp.cos(angle)
-        v = rest * state.v - (1.0 - rest) * state.gradient + turn * noise
+        v = rest * state.v - (1.0 - rest) * _tamed(state) + turn * noise
         w, value, slope = frame.value_and_gradient(v)
         gradient = slope - v
         # The noise that would lead back; log q(v | v') − log q(v' | v) is half the difference of the squares.
         back = (state.v - rest * v + (1.0 - rest) * gradient) / turn
         log_ratio = state.potential - value + 0.5 * jnp.sum((noise - back) * (noise + back), axis=1)
-        finite = jnp.isfinite(log_ratio)
-        acceptance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
+        finite = jnp.isfinite(value)
+        acceptance = jnp.where(finite & ~jnp.isnan(log_ratio), jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
         accept = 0.5 * (uniform[:, size + 1] + 1.0) < acceptance
         # A step back up from where a long way down leads is improbable, so such ways would be refused.
         accept = accept | (state.far & finite & (value < state.potential))
@@ -155,6 +157,15 @@ class MALA(AbstractMarkovSampler):
         """While the acceptance is off by more than 0.15, unless even the longest step is accepted more often."""
         at_limit = step_size > 0.95 * LARGEST_ANGLE and acceptance > float(self.target_acceptance)
         return abs(acceptance - float(self.target_acceptance)) > 0.15 and not at_limit
+
+
+def _tamed(state: MALAState) -> Float[Array, "J K"]:
+    """∇U, for particles that are far out no longer than the way to the mode: an exponential cost would overshoot it."""
+    size = state.v.shape[1]
+    reach = jnp.linalg.norm(state.v, axis=1) + size**0.5
+    length = jnp.linalg.norm(state.gradient, axis=1)
+    factor = jnp.where(state.far & (length > reach), reach / jnp.where(length > 0, length, 1.0), 1.0)
+    return state.gradient * factor[:, None]
 
 
 def _is_far(frame: Frame, potential: Float[Array, " J"]) -> Bool[Array, " J"]:

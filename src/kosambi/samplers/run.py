@@ -61,11 +61,11 @@ def sample(
     >>> particles.coordinates.shape, report.sampler, report.converged
     ((200, 5), 'mala', True)
     """
-    key = check_key(key)
     if not isinstance(target, Target):
         raise InputError(f"`sample` needs a `kosambi.Target`. Got {type(target).__name__}.")
-    if is_traced(target):
+    if is_traced((key, target)):
         raise InputError("`sample` compiles its own loops and cannot run inside `jit`. Call it outside.")
+    key = check_key(key)
     num_particles = as_count("num_particles", num_particles)
     dtype = _as_precision(precision)
     chosen = _as_sampler(sampler, target)
@@ -86,7 +86,7 @@ def sample(
 def _as_sampler(sampler: object, target: Target) -> AbstractSampler:
     if isinstance(sampler, AbstractSampler):
         return sampler
-    if sampler == "auto":
+    if isinstance(sampler, str) and sampler == "auto":
         return Exact() if Exact.applies_to(target) else MALA()
     if isinstance(sampler, str) and sampler in BY_NAME:
         return BY_NAME[sampler]()
@@ -108,6 +108,6 @@ def _as_start(sampler: AbstractSampler, initial: ArrayLike | None) -> str | Arra
 
 
 def _as_precision(precision: object) -> Any:
-    if precision not in PRECISIONS:
+    if not isinstance(precision, str) or precision not in PRECISIONS:
         raise InputError(f'`precision` must be "float64" or "float32". Got {precision!r}.')
     return PRECISIONS[str(precision)]
