@@ -45,8 +45,14 @@ def one_basin(target, name):
     return lambda w: np.all(w @ target.term.psi.T > 0, axis=1)
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("sampler", SAMPLERS)
+PAIRS = [pytest.param("mala", name) for name in CASES] + [
+    # The kernels are BlackJAX's and compile slowly: two likelihoods always, the others with the slow tests.
+    pytest.param("hmc", name, marks=[] if name in ("Bernoulli", "StudentT") else pytest.mark.slow)
+    for name in CASES
+]
+
+
+@pytest.mark.parametrize(("sampler", "name"), PAIRS)
 def test_joint_law_with_two_coordinates(sampler, name):
     target = small_target(*CASES[name])
     limit = {"max_steps": 150} if name == "Poisson, square" else {}

@@ -12,9 +12,9 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-def run(name: str, folder: Path) -> dict:
+def run(name: str, folder: Path, *options: str) -> dict:
     out = folder / "result.json"
-    subprocess.run([sys.executable, str(BENCHMARKS / f"{name}.py"), "--out", str(out)], check=True)
+    subprocess.run([sys.executable, str(BENCHMARKS / f"{name}.py"), "--out", str(out), *options], check=True)
     result = json.loads(out.read_text())
     assert {"machine", "cores", "python", "versions"} <= set(result)
     return result
@@ -34,3 +34,20 @@ def test_gradients_cost_little_more_than_their_matrix_products(tmp_path):
     assert result["gradient_ratio"] < 1.3
     assert result["value_and_gradient_ratio"] < 2.3
     assert result["optimal_gradient_ratio"] < 5.0
+
+
+@pytest.mark.slow
+def test_steps_are_timed_and_their_growth_is_plotted(tmp_path):
+    result = run("steps", tmp_path, "--seconds", "0.2", "--plot", str(tmp_path / "growth.png"))
+    assert [step["precision"] for step in result["steps"]] == ["float64", "float32"] * 4
+    assert all(step["kosambi_microseconds"] > 0 for step in result["steps"])
+    assert {"N", "M", "J"} == set(result["growth"])
+    assert (tmp_path / "growth.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_auto_needs_a_fraction_of_the_gradients_of_the_papers_sampler(tmp_path):
+    result = run("convergence", tmp_path, "--problems", "synthetic", "--budget", "30")
+    (row,) = result["results"]
+    assert row["auto"]["agreed"] >= row["auto"]["runs"] - 1
+    assert row["ratios"]["gradients"] > 10
