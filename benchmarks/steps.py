@@ -89,7 +89,7 @@ def compare(size: tuple[int, int, int], precision: str, budget: float) -> dict[s
     with contextlib.suppress(ImportError):
         runners["torch"] = Torch(target, num_particles, precision)
     # A guess of what fits the budget.
-    num_steps = int(np.clip(budget / (2e-10 * rows * num_inducing * num_particles + 5e-5), 33, 20_000))
+    num_steps = int(np.clip(budget / (5e-11 * rows * num_inducing * num_particles + 4e-5), 33, 20_000))
     compile_seconds = max(runner.seconds(num_steps)[1] for runner in runners.values())  # type: ignore[attr-defined]
     best = fastest(runners, num_steps, repeats=max(6, int(8 / budget) if rows < 10_000 else 6))
     result = {
