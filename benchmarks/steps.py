@@ -134,7 +134,7 @@ def plot(curves: dict[str, list[dict[str, float]]], path: Path) -> None:
     for axis, (name, points) in zip(axes, curves.items(), strict=True):
         axis.plot([p["value"] for p in points], [p["microseconds"] for p in points], "o-")
         axis.set_xlabel(name)
-        axis.set_ylim(bottom=0)
+    axes[0].set_ylim(0, 1.05 * max(p["microseconds"] for points in curves.values() for p in points))
     axes[0].set_ylabel("microseconds a step")
     figure.suptitle("Euler-Maruyama, others at N=100, M=10, J=100")
     figure.tight_layout()
