@@ -69,13 +69,17 @@ class Modes(Module):
 
 
 @public
-def find_modes(key: Key, target: Target, starts: Float[Array, "S K"] | None = None) -> Modes:
-    """Distinct local minima of V, from zero and, when the cost is not convex, from prior draws; or from `starts`."""
+def find_modes(key: Key, target: Target) -> Modes:
+    """Distinct local minima of V, searched for from zero and, when the cost is not convex, from prior draws."""
     size = int(np.prod(target.shape))
-    if starts is None:
-        starts = np.zeros((1, size))
-        if not target.likelihood.is_convex:
-            starts = np.concatenate([starts, host_generator(key).normal(size=(NUM_STARTS, size))])
+    starts = np.zeros((1, size))
+    if not target.likelihood.is_convex:
+        starts = np.concatenate([starts, host_generator(key).normal(size=(NUM_STARTS, size))])
+    return _distinct(target, starts)
+
+
+def _distinct(target: Target, starts: Float[Array, "S K"]) -> Modes:
+    """The different modes that searches from `starts` end in, the heaviest first."""
     found = jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
     finite = np.isfinite(found.log_masses)
     if not finite.any():
@@ -97,7 +101,8 @@ def find_modes(key: Key, target: Target, starts: Float[Array, "S K"] | None = No
     return jax.tree.map(lambda leaf: leaf[np.array(kept)], found)
 
 
-def count_basins(key: Key, target: Target, particles: Float[Array, "J *K"]) -> int:
+@public
+def count_basins(target: Target, particles: Float[Array, "J *K"]) -> int:
     """How many modes are reached downhill from nine of the particles, (J, M) whitened; 1 when the cost is convex."""
     if target.likelihood.is_convex:
         return 1
@@ -105,7 +110,7 @@ def count_basins(key: Key, target: Target, particles: Float[Array, "J *K"]) -> i
     each = np.arange(NUM_STARTS + 1)
     chosen = (each * (len(particles) // NUM_STARTS) // NUM_STARTS * NUM_STARTS + each) % len(particles)
     starts = np.asarray(particles, dtype=np.float64).reshape(len(particles), -1)[chosen]
-    return len(find_modes(key, target, starts).potentials)
+    return len(_distinct(target, starts).potentials)
 
 
 @compiled
@@ -119,7 +124,6 @@ class _Search(NamedTuple):
 
     w: Float[Array, " K"]
     value: Float[Array, ""]
-    gradient: Float[Array, " K"]
     factor: Float[Array, "K K"]
     direction: Float[Array, " K"]
     decrement: Float[Array, ""]
@@ -144,9 +148,7 @@ def _newton(target: Target, start: Float[Array, " K"]) -> tuple[Array, ...]:
             slope = gradient.reshape(trial.shape)
             direction = -jsl.cho_solve((factor, True), slope)
             decrement = -0.5 * jnp.dot(slope, direction)
-            return _Search(
-                trial, value, slope, factor, direction, decrement, jnp.ones_like(value), search.iterations + 1
-            )
+            return _Search(trial, value, factor, direction, decrement, jnp.ones_like(value), search.iterations + 1)
 
         def halve(_: None) -> _Search:
             return search._replace(length=0.5 * search.length)
@@ -158,7 +160,7 @@ def _newton(target: Target, start: Float[Array, " K"]) -> tuple[Array, ...]:
     identity = jnp.eye(start.shape[0], dtype=start.dtype)
     one = jnp.ones((), dtype=start.dtype)
     # Any finite value is below infinity, so the start itself is the first step taken.
-    first = _Search(start, infinite, zero, identity, zero, one, one, jnp.asarray(0))
+    first = _Search(start, infinite, identity, zero, one, one, jnp.asarray(0))
     search = jax.lax.while_loop(going_on, advance, first)
     root = jsl.solve_triangular(search.factor, identity, lower=True).T
     log_mass = -search.value - jnp.sum(jnp.log(jnp.diagonal(search.factor)))

@@ -43,7 +43,7 @@ def run(
     dtype: Any,
 ) -> tuple[Particles, Report]:
     """Modes, starting points, adaptation, sampling until converged."""
-    mode_key, start_key, init_key, step_key, basin_key = jax.random.split(key, 5)
+    mode_key, start_key, init_key, step_key = jax.random.split(key, 4)
     progress.update("looking for the mode", 0, 1)
     modes = find_modes(mode_key, target)
     start = starting_points(start_key, target, modes, initial, num_particles)
@@ -62,7 +62,7 @@ def run(
         # What the last complete segment left is still there.
         interrupted, segment = True, log.last if log.last is not None else segment
     w = np.asarray(segment.state.whitened, dtype=np.float64)
-    basins = 1 if interrupted else count_basins(basin_key, target, w)
+    basins = 1 if interrupted else count_basins(target, w)
     report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype)
     return Particles.from_whitened(target, w[start.returned]), report
 

@@ -120,7 +120,7 @@ def run(
     dtype: Any,
 ) -> tuple[Particles, Report]:
     """The start, the stable limit, and all steps in compiled segments."""
-    start_key, mode_key, noise_key, basin_key = jax.random.split(key, 4)
+    start_key, mode_key, noise_key = jax.random.split(key, 3)
     diffusion = _diffusion.of_target(target, sampler.preconditioned)
     progress.update("looking for the mode", 0, 1)
     modes = find_modes(mode_key, target)
@@ -188,7 +188,7 @@ def run(
         dropped=basis.dropped,
         jitter=basis.jitter,
         divergences=0,
-        basins=count_basins(basin_key, target, particles.whitened),
+        basins=count_basins(target, particles.whitened),
         energy=np.concatenate(energies),
         energy_steps=np.concatenate(times).astype(np.int64),
         r_hat_trace=np.full(sum(map(len, energies)), np.nan),
