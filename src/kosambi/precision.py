@@ -85,8 +85,25 @@ def compiled(function: Function) -> Function:
     NumPy arguments become JAX arrays in the current precision first. Left to `jit`, they can be demoted after it has
     compiled for float64, when it runs once with the switch on and once with it off.
     """
-    jitted = eqx.filter_jit(function)
+    return _lifting(function, eqx.filter_jit(function))
 
+
+def compiled_loop(function: Function) -> Function:
+    """`compiled`, for a loop that runs long: on a CPU with the widest vectors it has.
+
+    XLA prefers 256 bits. 512 took a quarter off a step of Euler-Maruyama with float64, where the processor has them;
+    where not, the option changes nothing. Other backends need not know it, so they are not told.
+    """
+    options = {"xla_cpu_prefer_vector_width": 512}
+    plain, wide = eqx.filter_jit(function), eqx.filter_jit(function, compiler_options=options)
+
+    def jitted(*args: Any, **kwargs: Any) -> Any:
+        return (wide if jax.default_backend() == "cpu" else plain)(*args, **kwargs)
+
+    return _lifting(function, jitted)
+
+
+def _lifting(function: Function, jitted: Callable[..., Any]) -> Function:
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = jax.tree.map(_lift, (args, kwargs))
