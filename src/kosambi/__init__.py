@@ -20,6 +20,7 @@ from kosambi import kernels as kernels
 from kosambi import laplace as laplace
 from kosambi import likelihoods as likelihoods
 from kosambi import measures as measures
+from kosambi import posterior as posterior
 from kosambi import priors as priors
 from kosambi import samplers as samplers
 from kosambi._version import __version__ as __version__
@@ -28,6 +29,9 @@ from kosambi.basis import NystromBasis as NystromBasis
 from kosambi.basis import PointBasis as PointBasis
 from kosambi.basis import RitzBasis as RitzBasis
 from kosambi.draws import FunctionDraws as FunctionDraws
+from kosambi.infer import infer as infer
+from kosambi.posterior import Posterior as Posterior
+from kosambi.posterior import Prediction as Prediction
 from kosambi.priors import GaussianProcess as GaussianProcess
 from kosambi.priors import GaussianRandomElement as GaussianRandomElement
 from kosambi.samplers import sample as sample

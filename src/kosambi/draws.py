@@ -1,148 +1,42 @@
-"""Functions drawn at random, as callables and pytrees: evaluate anywhere, twice with the same answer.
-
-J functions are kept together, each a finite sum F_j(x) = m(x) + Σ_i c_ji b_i(x), so that one call evaluates all of
-them with matrix products. What the b are depends on the prior: kernels at support points, or random features.
-"""
+"""Functions drawn at random, as callables and pytrees: evaluate anywhere, twice with the same answer."""
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike
-from kosambi.blocks import by_rows
 from kosambi.errors import InputError, as_float_array, as_inputs, is_traced
-from kosambi.kernels import AbstractFinite, AbstractKernel
-from kosambi.precision import Module, compiled, public, warn_once_if_single
+from kosambi.expansions import AbstractExpansion
+from kosambi.precision import Module, at_rest, compiled, lift, public, warn_once_if_single
 
-# Draws that carry features of their own are evaluated a few at a time; this many numbers at once.
-_ELEMENTS_AT_ONCE = 2**20
-
-
-class AbstractExpansion(Module):
-    """J functions with mean zero, each a finite sum."""
-
-    @property
-    @abc.abstractmethod
-    def num_draws(self) -> int:
-        """J."""
-
-    @abc.abstractmethod
-    def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
-        """The J functions at the rows of `x`, traceable."""
-
-
-class KernelExpansion(AbstractExpansion):
-    """F_j = Σ_i c_ji k(·, s_i), with the same points for all j."""
-
-    kernel: AbstractKernel
-    points: Float[Array, "S D"]
-    coefficients: Float[Array, "J S"]
-
-    @property
-    def num_draws(self) -> int:
-        """J."""
-        return int(self.coefficients.shape[0])
-
-    def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
-        """k(x, s) cᵀ, in blocks of rows."""
-        rows = by_rows(
-            lambda block: self.kernel.pairwise(block, self.points) @ self.coefficients.T, x, self.points.shape[0]
-        )
-        return rows.T
-
-
-class FiniteExpansion(AbstractExpansion):
-    """F_j = Σ_p c_jp a_p(·), a the features of a product of finite-rank kernels; exact."""
-
-    factors: tuple[AbstractFinite, ...]
-    coefficients: Float[Array, "J P"]
-
-    @property
-    def num_draws(self) -> int:
-        """J."""
-        return int(self.coefficients.shape[0])
-
-    def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
-        """C a(x)ᵀ."""
-        num_features = self.coefficients.shape[1]
-        rows = by_rows(lambda block: product_features(self.factors, block) @ self.coefficients.T, x, 2 * num_features)
-        return rows.T
-
-
-class FourierExpansion(AbstractExpansion):
-    """F_j = Σ_p a_p(·) Σ_r (c_jpr cos ω_jr·x + s_jpr sin ω_jr·x).
-
-    `frequencies` has a first axis of J, or of 1 when all draws share them.
-    """
-
-    factors: tuple[AbstractFinite, ...]
-    frequencies: Float[Array, "_ R D"]
-    cosine: Float[Array, "J P R"]
-    sine: Float[Array, "J P R"]
-
-    @property
-    def num_draws(self) -> int:
-        """J."""
-        return int(self.cosine.shape[0])
-
-    def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
-        """All draws at once when they share frequencies, otherwise a few at a time."""
-        num_frequencies = self.frequencies.shape[1]
-        if self.frequencies.shape[0] == 1:
-            frequencies = self.frequencies[0]
-            width = max(num_frequencies, self.cosine.shape[0] * self.cosine.shape[1])
-            return by_rows(lambda block: self._rows(block, frequencies, self.cosine, self.sine), x, width).T
-
-        def one(part: tuple[Array, Array, Array]) -> Array:
-            frequencies, cosine, sine = part
-            rows = by_rows(lambda block: self._rows(block, frequencies, cosine[None], sine[None]), x, num_frequencies)
-            return rows[:, 0]
-
-        return _map_draws(one, (self.frequencies, self.cosine, self.sine), x.shape[0] * num_frequencies)
-
-    def _rows(self, x: Array, frequencies: Array, cosine: Array, sine: Array) -> Float[Array, "N J"]:
-        angle = x @ frequencies.T
-        waves = jnp.einsum("nr,jpr->njp", jnp.cos(angle), cosine) + jnp.einsum("nr,jpr->njp", jnp.sin(angle), sine)
-        return jnp.einsum("njp,np->nj", waves, product_features(self.factors, x))
-
-
-def product_features(factors: tuple[AbstractFinite, ...], x: Float[Array, "N D"]) -> Float[Array, "N P"]:
-    """The features of a product of finite-rank kernels: all products of one feature from each."""
-    features = jnp.ones((x.shape[0], 1))
-    for factor in factors:
-        columns = factor.finite_features(x)
-        features = (features[:, :, None] * columns[:, None, :]).reshape(x.shape[0], -1)
-    return features
-
-
-def _map_draws(function: Callable[[Any], Array], parts: Any, elements_per_draw: int) -> Float[Array, "J N"]:
-    num_draws = jax.tree.leaves(parts)[0].shape[0]
-    at_once = int(np.clip(_ELEMENTS_AT_ONCE // max(1, elements_per_draw), 1, num_draws))
-    return jax.lax.map(function, parts, batch_size=at_once)
+# Values of one block of rows in a call with concrete inputs, which are computed one after the other.
+_VALUES_AT_ONCE = 2**22
 
 
 class FunctionDraws(Module):
-    """J random functions: `draws(x)` gives their values, (J, N), the same at every call.
+    """J random functions: `draws(x)` gives their values, (J, N), the same at every call and on any subset.
+
+    With C latent functions a draw, values are (J, N, C). A part of the draws, `draws[3]` or `draws[:10]`, is again
+    `FunctionDraws`, and a loop over `draws` goes through them one by one. Under `jit` and `grad` a call is plain JAX.
 
     Arguments:
         mean: what is added to every draw, a number or a callable from (N, D) to (N,).
-        parts: independent expansions whose values add up.
+        parts: independent expansions whose values add up, of J·C functions, the C of one draw next to each other.
         num_columns: D, the number of input columns.
+        num_latents: C.
 
     >>> import jax, numpy as np, kosambi as ko
     >>> prior = ko.GaussianProcess(ko.kernels.Matern52(lengthscale=0.5))
     >>> draws = prior.draw(jax.random.key(0), num_draws=3)
     >>> x = np.linspace(0.0, 1.0, 5)[:, None]
-    >>> draws(x).shape
-    (3, 5)
+    >>> draws(x).shape, draws[1](x).shape
+    ((3, 5), (1, 5))
     >>> bool(np.allclose(draws(x)[:, 2:4], draws(x[2:4]), rtol=0, atol=1e-12))
     True
     """
@@ -150,22 +44,32 @@ class FunctionDraws(Module):
     mean: Any
     parts: tuple[AbstractExpansion, ...]
     num_columns: int = eqx.field(static=True)
+    num_latents: int = eqx.field(static=True, default=1)
 
     @property
     def num_draws(self) -> int:
         """J, the number of functions."""
-        return self.parts[0].num_draws
+        return self.parts[0].num_draws // self.num_latents
+
+    def __len__(self) -> int:
+        return self.num_draws
 
     @public
-    def __call__(self, x: ArrayLike) -> Float[Array, "J N"]:
+    def __getitem__(self, which: Any) -> FunctionDraws:
+        indices = np.atleast_1d(np.arange(self.num_draws)[which])
+        rows = (indices[:, None] * self.num_latents + np.arange(self.num_latents)).ravel()
+        return FunctionDraws(self.mean, tuple(p.select(rows) for p in self.parts), self.num_columns, self.num_latents)
+
+    @public
+    def __call__(self, x: ArrayLike) -> Float[Array, "J N *C"]:
         """The values of all draws at the rows of `x` (N, D), mean included."""
         x = self._checked(x)
-        return _add_mean(self._centred(x), evaluate_mean(self.mean, x))
+        return self._shaped(_add_mean(self._centred(x), evaluate_mean(self.mean, x)))
 
     @public
-    def centred(self, x: ArrayLike) -> Float[Array, "J N"]:
+    def centred(self, x: ArrayLike) -> Float[Array, "J N *C"]:
         """The values of all draws at the rows of `x` without the prior mean: draws with mean zero."""
-        return self._centred(self._checked(x))
+        return self._shaped(self._centred(self._checked(x)))
 
     def _checked(self, x: ArrayLike) -> Array:
         array = as_inputs("x", x, allow_empty=True)
@@ -176,12 +80,29 @@ class FunctionDraws(Module):
             )
         return array
 
+    def _shaped(self, values: Float[Array, "L N"]) -> Float[Array, "J N *C"]:
+        if self.num_latents == 1:
+            return values
+        split = values.reshape(-1, self.num_latents, values.shape[1])
+        return jnp.moveaxis(split, 1, 2) if is_traced(values) else np.ascontiguousarray(np.moveaxis(split, 1, 2))
+
     def _centred(self, x: Array) -> Array:
+        size = self.num_draws * self.num_latents
+        if x.shape[0] == 0:
+            return np.empty((size, 0))
         if is_traced((self, x)):
             warn_once_if_single("A function draw is evaluated")
-        if x.shape[0] == 0:
-            return np.empty((self.num_draws, 0))
-        return _evaluate(self.parts, x)
+            return _evaluate(self.parts, x)
+        block = max(1, _VALUES_AT_ONCE // size)
+        if x.shape[0] <= block:
+            return at_rest(_evaluate(self.parts, x))
+        # One block after the other into an array of the host, so that nothing as large as the result is held twice.
+        parts, values = lift(self.parts), np.empty((size, x.shape[0]))
+        for start in range(0, x.shape[0], block):
+            # The last block is moved back to full length, so that all have the shape that was compiled.
+            first = min(start, x.shape[0] - block)
+            values[:, first : first + block] = _evaluate(parts, x[first : first + block])
+        return values
 
 
 @compiled
@@ -192,6 +113,14 @@ def _evaluate(parts: tuple[AbstractExpansion, ...], x: Array) -> Array:
     return total
 
 
+def _add_mean(values: Array, mean: Array) -> Array:
+    """In place where that can be: values and mean are new arrays."""
+    if is_traced((values, mean)):
+        return values + mean
+    values += mean
+    return values
+
+
 class MeanFunction(Module):
     """A plain function as a prior mean, kept out of the leaves so that its owner stays a pytree of arrays."""
 
@@ -200,11 +129,6 @@ class MeanFunction(Module):
     def __call__(self, x: Array) -> ArrayLike:
         """The function itself."""
         return self.function(x)
-
-
-@compiled
-def _add_mean(values: Array, mean: Array) -> Array:
-    return values + mean
 
 
 def as_mean(mean: Any) -> Any:

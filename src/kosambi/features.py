@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, Key
-from kosambi.draws import AbstractExpansion, FiniteExpansion, FourierExpansion, product_features
+from kosambi.expansions import AbstractExpansion, FiniteExpansion, FourierExpansion, product_features
 from kosambi.kernels import AbstractFinite, AbstractKernel, AbstractStationary, Product, Sum
 
 

@@ -95,7 +95,7 @@ def compiled_loop(function: Function) -> Function:
     where not, the option changes nothing. Other backends need not know it, so they are not told.
     """
     options = {"xla_cpu_prefer_vector_width": 512}
-    plain, wide = eqx.filter_jit(function), eqx.filter_jit(function, compiler_options=options)
+    plain, wide = eqx.filter_jit(function), eqx.filter_jit(function, compiler_options=options)  # type: ignore[call-overload]
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
         return (wide if jax.default_backend() == "cpu" else plain)(*args, **kwargs)

@@ -99,14 +99,27 @@ class Envelope(AbstractFinite):
 
     def sample_frequencies(self, key: Key, num_frequencies: int) -> Float[Array, "R D"]:
         """ω ~ N(0, Q), so that r(x, z) = h(x) h(z) E cos ω·(x − z)."""
-        _, base = _as_squared_exponential(self.kernel)
         num_columns = self.measure.num_columns
-        dims = np.arange(num_columns) if base.active_dims is None else np.asarray(base.active_dims)
-        squared = jnp.broadcast_to(jnp.square(base.lengthscale), (len(dims),))
-        inner = jnp.linalg.inv(self.measure.covariance[np.ix_(dims, dims)] + jnp.diag(0.5 * squared))
-        root = jnp.linalg.cholesky(jnp.diag(0.5 / squared) - 0.25 * inner)
+        dims, precision = self._precision()
+        root = jnp.linalg.cholesky(precision)
         drawn = jax.random.normal(key, (num_frequencies, len(dims))) @ root.T
         return jnp.zeros((num_frequencies, num_columns)).at[:, dims].set(drawn)
+
+    def stationary_part(self) -> SquaredExponential | None:
+        """exp(−½ (x−z)ᵀQ(x−z)) as a kernel, where Q is diagonal; for concrete parameters."""
+        dims, precision = self._precision()
+        scales = np.diagonal(np.asarray(precision))
+        if not np.allclose(precision, np.diag(scales), rtol=0.0, atol=1e-14 * float(np.max(scales))):
+            return None
+        return SquaredExponential(scales**-0.5, 1.0, active_dims=tuple(dims.tolist()))
+
+    def _precision(self) -> tuple[np.ndarray, Float[Array, "A A"]]:
+        """The columns that matter, and Q."""
+        _, base = _as_squared_exponential(self.kernel)
+        dims = np.arange(self.measure.num_columns) if base.active_dims is None else np.asarray(base.active_dims)
+        squared = jnp.broadcast_to(jnp.square(base.lengthscale), (len(dims),))
+        inner = jnp.linalg.inv(self.measure.covariance[np.ix_(dims, dims)] + jnp.diag(0.5 * squared))
+        return dims, jnp.diag(0.5 / squared) - 0.25 * inner
 
 
 def _normal_integral(kernel: AbstractKernel, measure: GaussianMeasure):  # type: ignore[no-untyped-def]
@@ -127,6 +140,13 @@ def _normal_integral(kernel: AbstractKernel, measure: GaussianMeasure):  # type:
         return 0.5 * jsl.solve_triangular(root, (select(x, base.active_dims) - mean).T, lower=True).T
 
     return scale, difference, centre
+
+
+def is_squared_exponential(kernel: AbstractKernel) -> bool:
+    """Whether a kernel is a number times a squared exponential one, for which a normal measure has a closed form."""
+    parts = kernel.kernels if isinstance(kernel, Product) else (kernel,)
+    others = [part for part in parts if not isinstance(part, Constant)]
+    return len(others) == 1 and isinstance(others[0], SquaredExponential)
 
 
 def _as_squared_exponential(kernel: AbstractKernel) -> tuple[Array, SquaredExponential]:

@@ -10,6 +10,7 @@
 
 from kosambi.basis._base import AbstractBasis as AbstractBasis
 from kosambi.basis._base import BasisReport as BasisReport
+from kosambi.basis._residual import PointResidual as PointResidual
 from kosambi.basis.inducing_functions import InducingBasis as InducingBasis
 from kosambi.basis.nystrom import NystromBasis as NystromBasis
 from kosambi.basis.points import PointBasis as PointBasis

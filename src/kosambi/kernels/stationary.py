@@ -15,11 +15,13 @@ With s = Σ_d ((x_d − z_d)/ℓ_d)² (one lengthscale ℓ for all columns, or o
 from __future__ import annotations
 
 import abc
+import math
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
@@ -73,6 +75,20 @@ class AbstractStationary(AbstractKernel):
 class AbstractRadial(AbstractStationary):
     """A stationary kernel of the scaled distance."""
 
+    @property
+    def spectral_reach(self) -> float | None:
+        """Scaled frequency beyond which next to nothing of the spectral law lies; None without a density."""
+        return None
+
+    def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
+        """The density of scaled frequencies ℓω at squared norm s > 0, in `num_columns` dimensions; with NumPy."""
+        raise NotImplementedError(f"{type(self).__name__} has no spectral density in closed form.")
+
+    def spectral_tail(self, uniforms: np.ndarray, radius: float, num_columns: int) -> np.ndarray | None:
+        """Norms of scaled frequencies given that they exceed `radius`, from uniform numbers; None if unknown."""
+        del uniforms, radius, num_columns
+        return None
+
     @abc.abstractmethod
     def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
         """k / variance as a function of the squared scaled distance s."""
@@ -105,6 +121,21 @@ class SquaredExponential(AbstractRadial):
     array([[2.    , 1.2131]])
     """
 
+    @property
+    def spectral_reach(self) -> float | None:
+        """Standard deviations."""
+        return 7.5
+
+    def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
+        """Standard normal."""
+        return np.exp(-0.5 * s) / (2.0 * np.pi) ** (0.5 * num_columns)
+
+    def spectral_tail(self, uniforms: np.ndarray, radius: float, num_columns: int) -> np.ndarray | None:
+        """The squared norm has a χ² law."""
+        from scipy.special import chdtrc, chdtri  # here, because SciPy doubles what `import kosambi` takes
+
+        return np.sqrt(chdtri(num_columns, uniforms * chdtrc(num_columns, radius**2)))
+
     def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
         """exp(−s/2)."""
         return jnp.exp(-0.5 * s)
@@ -119,6 +150,26 @@ class AbstractMatern(AbstractRadial):
     """A Matérn kernel; its spectral law is Student t with twice the smoothness as degrees of freedom."""
 
     degrees_of_freedom: ClassVar[int]
+
+    @property
+    def spectral_reach(self) -> float | None:
+        """Where about a millionth of the spectral law is left, or 1e-5 for the rougher ones."""
+        return {1: 1e5, 3: 60.0, 5: 25.0}[self.degrees_of_freedom]
+
+    def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
+        """Student t."""
+        nu = float(self.degrees_of_freedom)
+        constant = math.lgamma(0.5 * (nu + num_columns)) - math.lgamma(0.5 * nu)
+        constant -= 0.5 * num_columns * math.log(nu * math.pi)
+        return np.exp(constant - 0.5 * (nu + num_columns) * np.log1p(s / nu))
+
+    def spectral_tail(self, uniforms: np.ndarray, radius: float, num_columns: int) -> np.ndarray | None:
+        """ν/(ν + squared norm) has a beta law."""
+        from scipy.special import betainc, betaincinv
+
+        nu, law = self.degrees_of_freedom, (0.5 * self.degrees_of_freedom, 0.5 * num_columns)
+        share = betaincinv(*law, uniforms * betainc(*law, nu / (nu + radius**2)))
+        return np.sqrt(nu * (1.0 - share) / share)
 
     def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
         """√(ν / χ²_ν), which makes normal vectors Student t."""
@@ -204,6 +255,23 @@ class RationalQuadratic(AbstractRadial):
         """√τ with τ ~ Gamma(α) of mean one."""
         return jnp.sqrt(jax.random.gamma(key, self.alpha, (num_frequencies,)) / self.alpha)
 
+    @property
+    def spectral_reach(self) -> float | None:
+        """The density falls as exp(−√(2α) |ω|), or as a normal one for a large α."""
+        # Below α = 1 the kernel falls so slowly that no period of a grid is long enough.
+        return max(10.0, 35.0 / math.sqrt(2.0 * float(self.alpha))) if self.alpha >= 1 else None
+
+    def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
+        """∫ N(ω; 0, τ) Gamma(τ) dτ, a Bessel function."""
+        from scipy.special import kve
+
+        alpha = float(self.alpha)
+        order, argument = alpha - 0.5 * num_columns, np.sqrt(2.0 * alpha * s)
+        constant = math.log(2.0) + alpha * math.log(alpha) - math.lgamma(alpha)
+        constant -= 0.5 * num_columns * math.log(2.0 * math.pi)
+        power = 0.5 * order * np.log(s / (2.0 * alpha))
+        return np.exp(constant + power + np.log(kve(order, argument)) - argument)
+
 
 class Periodic(AbstractStationary):
     """variance · exp(−2 Σ_d sin²(π(x_d − z_d)/p_d)/ℓ_d²): functions that repeat with period p.
@@ -258,3 +326,16 @@ class Periodic(AbstractStationary):
         harmonic = jax.random.poisson(key_plus, counted, shape) - jax.random.poisson(key_minus, counted, shape)
         rounded = jnp.round(jnp.sqrt(2.0 * rate) * jax.random.normal(key_normal, shape))
         return 2.0 * jnp.pi * jnp.where(rate > 1e5, rounded, harmonic) / self.period
+
+    def harmonics(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """All frequencies ω = 2πn/p of one of its columns that matter, of both signs, and their shares; with NumPy."""
+        from scipy.special import ive
+
+        lengthscale, period = (
+            np.atleast_1d(v)[-1 if np.size(v) == 1 else column] for v in (self.lengthscale, self.period)
+        )
+        rate = 1.0 / lengthscale**2
+        last = int(12.0 + 9.0 * np.sqrt(rate))
+        numbers = np.arange(-last, last + 1)
+        shares = ive(numbers, rate)
+        return 2.0 * np.pi * numbers / period, shares / shares.sum()

@@ -19,8 +19,12 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_count, as_float_array, check_finite, check_key, is_traced
+from kosambi.likelihoods._predictive import log_concave_integral
 from kosambi.likelihoods._quadrature import FEWEST_NODES, Rule, nodes_for, trapezoidal
 from kosambi.precision import Module, compiled, public
+
+# Nodes of a predictive density between the ends of its integrand, at least.
+_FEWEST_FOR_DENSITY = 68
 
 
 class AbstractLikelihood(Module):
@@ -40,6 +44,21 @@ class AbstractLikelihood(Module):
     def is_density(self) -> bool:
         """Whether exp(−c) is a normalised density of y."""
         return True
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether observations are whole numbers: labels or counts."""
+        return False
+
+    @property
+    def num_labels(self) -> int | None:
+        """How many labels there are, 0, 1, …; None where observations are not labels."""
+        return None
+
+    @property
+    def lowest(self) -> float:
+        """The smallest observation that is possible."""
+        return -np.inf
 
     @property
     def lipschitz(self) -> float | None:
@@ -101,7 +120,12 @@ class AbstractLikelihood(Module):
         return integrate(lambda f: self.raw_curvature(y, f), mean, deviation, rule)
 
     def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
-        """log E exp(−c(y, mean + deviation·ξ)) by quadrature, traceable."""
+        """log E exp(−c(y, mean + deviation·ξ)) by quadrature, around the mode of a convex cost; traceable."""
+        if self.is_convex and self.num_latents == 1:
+            shape = jnp.broadcast_shapes(jnp.shape(y), jnp.shape(mean), jnp.shape(deviation))
+            y, mean, deviation = (jnp.broadcast_to(v, shape) for v in (y, mean, deviation))
+            cost, slope = (lambda f: self.raw_cost(y, f)), (lambda f: self.raw_derivative(y, f))
+            return log_concave_integral(cost, slope, mean, deviation, max(rule.nodes.shape[0], _FEWEST_FOR_DENSITY))
 
         def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
             x, log_weight = node
@@ -109,6 +133,33 @@ class AbstractLikelihood(Module):
 
         start = jnp.full(jnp.broadcast_shapes(jnp.shape(y), jnp.shape(mean), jnp.shape(deviation)), -jnp.inf)
         return jax.lax.scan(add, start, (rule.nodes, jnp.log(rule.weights)))[0]
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """Mean and variance of an observation for f ~ N(mean, deviation²), traceable; by quadrature here."""
+        first = integrate(self.raw_mean, mean, deviation, rule)
+        spread = integrate(lambda f: self.raw_variance(f) + jnp.square(self.raw_mean(f) - first), mean, deviation, rule)
+        return first, spread
+
+    def raw_probabilities(self, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """P(y = k) for each label k, along a new last axis, for f ~ N(mean, deviation²), traceable."""
+        raise InputError(
+            f"`{type(self).__name__}` has no labels, so there are no probabilities. Use `quantile`, `interval` or "
+            "`log_predictive_density`."
+        )
+
+    def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """P(observation ≤ y | f), elementwise; with NumPy and SciPy, whose special functions are the fastest."""
+        raise InputError(
+            f"`{type(self).__name__}` has no distribution function, so there are no quantiles. Use a likelihood that "
+            "has one, or look at `posterior.functions(key)` and the summaries of f."
+        )
+
+    def predictive_distribution(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
+        """P(observation ≤ y) for f ~ N(mean, deviation²), elementwise; with NumPy."""
+        total = np.zeros(np.broadcast_shapes(np.shape(y), np.shape(mean), np.shape(deviation)))
+        for node, weight in zip(rule.nodes, rule.weights, strict=True):
+            total += weight * self.distribution(y, mean + deviation * node)
+        return total
 
     @abc.abstractmethod
     def check(self, y: ArrayLike) -> Float[Array, " N"]:
@@ -170,18 +221,34 @@ class AbstractLikelihood(Module):
 
     @public
     def log_predictive_density(
-        self, y: ArrayLike, mean: ArrayLike, deviation: ArrayLike, *, num_nodes: int = 544
+        self, y: ArrayLike, mean: ArrayLike, deviation: ArrayLike, *, num_nodes: int | None = None
     ) -> Float[Array, "..."]:
-        """log ∫ p(y | f) N(f; mean, deviation²) df: closed form, or quadrature with `num_nodes` nodes.
+        """log ∫ p(y | f) N(f; mean, deviation²) df: closed form, or quadrature.
 
-        Nodes are 17·deviation/num_nodes apart; p(y | ·) must not be narrower than that. Give more of them for a
-        likelihood much narrower than `deviation`, such as large counts or a small scale.
+        `num_nodes` is chosen from the largest deviation and the likelihood's `strip` when None. For a cost that is
+        convex in f the nodes lie where the integrand does, however narrow the likelihood is.
         """
         if not self.is_density:
             raise self._no_density("a predictive density")
-        rule = trapezoidal(as_count("num_nodes", num_nodes))
-        arrays = (as_float_array("y", y), as_float_array("mean", mean), as_float_array("deviation", deviation))
-        return _log_predictive(self, *arrays, rule)
+        deviation = as_float_array("deviation", deviation)
+        rule = self.density_rule(deviation, num_nodes)
+        return _log_predictive(self, as_float_array("y", y), as_float_array("mean", mean), deviation, rule)
+
+    def density_rule(self, deviation: Array, num_nodes: int | None = None) -> Rule:
+        """The quadrature rule of predictive densities: p(y | ·) may be narrower than its cost's strip says."""
+        if num_nodes is not None or is_traced(deviation):
+            return trapezoidal(as_count("num_nodes", num_nodes or 544))
+        return trapezoidal(nodes_for(min(self.strip, self.width), float(np.max(deviation, initial=0.0))))
+
+    def distribution_width(self, top: float) -> float:
+        """The smallest scale on which P(observation ≤ y | f) changes with f, for any y and f up to `top`."""
+        del top
+        return self.strip / 3.0
+
+    @property
+    def width(self) -> float:
+        """The smallest scale on which p(y | f) changes with f, for quadrature where the cost is not convex."""
+        return np.inf
 
     def rule(self, deviation: Array, num_nodes: int | None = None) -> Rule:
         """The quadrature rule for residual standard deviations up to the largest of `deviation`."""

@@ -24,6 +24,19 @@ from kosambi.likelihoods._quadrature import Rule
 LOG_2PI = float(np.log(2 * np.pi))
 
 
+def location_variance(likelihood: AbstractLikelihood, mean: Array, deviation: Array) -> Array:
+    """Var(y) for y = f + noise with f ~ N(mean, deviation²)."""
+    shape = jnp.broadcast_shapes(jnp.shape(mean), jnp.shape(deviation))
+    return likelihood.raw_variance(jnp.broadcast_to(mean, shape)) + jnp.square(deviation)
+
+
+def normal_distribution(z: np.ndarray) -> np.ndarray:
+    """Φ(z), with NumPy."""
+    from scipy.special import ndtr  # here, because SciPy doubles what `import kosambi` adds to `import jax`
+
+    return np.asarray(ndtr(z))
+
+
 class Gaussian(AbstractLikelihood):
     """y = f + ε, ε ~ N(0, noise²).
 
@@ -93,6 +106,20 @@ class Gaussian(AbstractLikelihood):
         del rule
         variance = jnp.square(self.noise) + jnp.square(deviation)
         return -0.5 * (jnp.square(y - mean) / variance + jnp.log(variance) + LOG_2PI)
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """The mean, and the variances added."""
+        del rule
+        return mean, location_variance(self, mean, deviation)
+
+    def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Φ((y − f)/σ)."""
+        return normal_distribution((y - f) / self.noise)
+
+    def predictive_distribution(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
+        """Φ with the variances added."""
+        del rule
+        return normal_distribution((y - mean) / np.hypot(self.noise, deviation))
 
 
 class StudentT(AbstractLikelihood):
@@ -182,3 +209,14 @@ class StudentT(AbstractLikelihood):
     def raw_draw(self, key: Key, f: Array) -> Array:
         """f + s·t."""
         return f + self.scale * jax.random.t(key, self.degrees_of_freedom, jnp.shape(f))
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """The mean, and the variances added; NaN and infinity where they do not exist."""
+        del rule
+        return self.raw_mean(mean), location_variance(self, mean, deviation)
+
+    def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """That of Student t."""
+        from scipy.special import stdtr
+
+        return stdtr(self.degrees_of_freedom, (y - f) / self.scale)

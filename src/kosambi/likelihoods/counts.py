@@ -21,6 +21,7 @@ from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_positive
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, tiny
 from kosambi.likelihoods._quadrature import Rule
+from kosambi.likelihoods.positive import exponential_moments
 
 # Above this ratio μ²/σ² the mean of log f² is taken from its asymptotic series, below it from a Poisson mixture.
 _ASYMPTOTIC = 120.0
@@ -57,6 +58,21 @@ class Poisson(AbstractLikelihood):
     def is_convex(self) -> bool:
         """Only with the exponential link."""
         return self.link == "exp"
+
+    @property
+    def is_discrete(self) -> bool:
+        """Counts."""
+        return True
+
+    @property
+    def lowest(self) -> float:
+        """Zero."""
+        return 0.0
+
+    @property
+    def width(self) -> float:
+        """p(y | f) with the squared link has two peaks of width ½."""
+        return 0.5
 
     def check(self, y: ArrayLike) -> Float[Array, " N"]:
         """Counts."""
@@ -104,6 +120,26 @@ class Poisson(AbstractLikelihood):
     def raw_draw(self, key: Key, f: Array) -> Array:
         """Counts at the rate."""
         return jax.random.poisson(key, self.raw_mean(f)).astype(f.dtype)
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """Moments of a log-normal or a squared normal rate."""
+        del rule
+        if self.link == "exp":
+            return exponential_moments(mean, deviation, 1.0, 0.0)
+        variance = jnp.square(deviation)
+        first = jnp.square(mean) + variance
+        return first, first + 2.0 * variance * (variance + 2.0 * jnp.square(mean))
+
+    def distribution_width(self, top: float) -> float:
+        """The relative deviation of the count, or half a unit."""
+        return float(min(1.0, np.exp(-0.5 * top))) if self.link == "exp" else 0.5
+
+    def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """A regularised incomplete gamma function of the rate."""
+        from scipy.special import pdtr
+
+        rate = np.exp(f) if self.link == "exp" else np.square(f)
+        return np.where(np.asarray(y) < 0, 0.0, pdtr(np.maximum(np.floor(y), 0.0), rate))
 
     def raw_expected_cost(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """E rate − y E log rate, both in closed form."""
@@ -179,6 +215,16 @@ class NegativeBinomial(AbstractLikelihood):
         """log(1 + αe^f) is singular at f + log α = ±iπ."""
         return float(np.pi)
 
+    @property
+    def is_discrete(self) -> bool:
+        """Counts."""
+        return True
+
+    @property
+    def lowest(self) -> float:
+        """Zero."""
+        return 0.0
+
     def check(self, y: ArrayLike) -> Float[Array, " N"]:
         """Counts."""
         return _check_counts("NegativeBinomial", y)
@@ -219,3 +265,20 @@ class NegativeBinomial(AbstractLikelihood):
         inverse = 1.0 / self.dispersion
         rate = jnp.exp(f) * jax.random.gamma(key_rate, inverse, jnp.shape(f)) / inverse
         return jax.random.poisson(key_count, rate).astype(f.dtype)
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """Log-normal moments of the mean e^f."""
+        del rule
+        return exponential_moments(mean, deviation, 1.0, self.dispersion)
+
+    def distribution_width(self, top: float) -> float:
+        """The relative deviation of the count."""
+        return float(min(1.0, np.sqrt(self.dispersion + np.exp(-top))))
+
+    def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """A regularised incomplete beta function."""
+        from scipy.special import betainc
+
+        share = 1.0 / (1.0 + self.dispersion * np.exp(f))
+        value = betainc(1.0 / self.dispersion, np.maximum(np.floor(y), 0.0) + 1.0, share)
+        return np.where(np.asarray(y) < 0, 0.0, value)

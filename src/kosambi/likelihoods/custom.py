@@ -71,6 +71,14 @@ class Custom(AbstractLikelihood):
         """The function, elementwise."""
         return jnp.vectorize(self.function)(y, f)
 
+    def _no_density(self, what: str) -> InputError:
+        if not self.declared_density:
+            return super()._no_density(what)
+        return InputError(
+            f"`Custom` knows the density of one observation and nothing else, so it cannot give {what}. Use "
+            "`log_predictive_density`, or the summaries of f."
+        )
+
 
 def check_cost(function: Callable[[Array, Array], Array], y: float) -> None:
     """Refuse a function that does not give a number, or that JAX cannot differentiate in f."""

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_float_array, is_traced
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate
 from kosambi.likelihoods._quadrature import Rule
 
 
@@ -57,6 +57,16 @@ class Bernoulli(AbstractLikelihood):
     def strip(self) -> float:
         """1 + e^f vanishes at ±iπ; the zeros of Φ nearest to the real line are 2.8 away."""
         return float(np.pi) if self.link == "logit" else 2.8
+
+    @property
+    def is_discrete(self) -> bool:
+        """Labels."""
+        return True
+
+    @property
+    def num_labels(self) -> int | None:
+        """Two."""
+        return 2
 
     def check(self, y: ArrayLike) -> Float[Array, " N"]:
         """Labels 0 and 1."""
@@ -119,6 +129,18 @@ class Bernoulli(AbstractLikelihood):
             return super().raw_log_predictive(y, mean, deviation, rule)
         return -self.raw_cost(y, mean / jnp.sqrt(1.0 + jnp.square(deviation)))
 
+    def raw_probabilities(self, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """P(y = 0) and P(y = 1), each with all its digits."""
+        if self.link == "probit":
+            scaled = mean / jnp.sqrt(1.0 + jnp.square(deviation))
+            return jnp.stack([ndtr(-scaled), ndtr(scaled)], axis=-1)
+        return jnp.stack([integrate(lambda f, s=s: jax.nn.sigmoid(s * f), mean, deviation, rule) for s in (-1, 1)], -1)
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """p and p(1 − p)."""
+        p = self.raw_probabilities(mean, deviation, rule)
+        return p[..., 1], p[..., 0] * p[..., 1]
+
 
 def _inverse_mills(z: Array) -> Array:
     """φ(z)/Φ(z)."""
@@ -167,6 +189,16 @@ class Ordinal(AbstractLikelihood):
     def is_convex(self) -> bool:
         """Yes."""
         return True
+
+    @property
+    def is_discrete(self) -> bool:
+        """Labels."""
+        return True
+
+    @property
+    def num_labels(self) -> int | None:
+        """K + 1."""
+        return self.num_classes
 
     @property
     def num_classes(self) -> int:
@@ -240,3 +272,14 @@ class Ordinal(AbstractLikelihood):
         """The class of f plus logistic noise."""
         noisy = f + jax.random.logistic(key, jnp.shape(f))
         return jnp.sum(noisy[..., None] > self.cut_points, axis=-1).astype(f.dtype)
+
+    def raw_probabilities(self, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """E of the probabilities given f."""
+        return integrate(self.probabilities, mean, deviation, rule)
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """Those of the class number."""
+        p = self.raw_probabilities(mean, deviation, rule)
+        labels = jnp.arange(self.num_classes, dtype=p.dtype)
+        first = p @ labels
+        return first, jnp.sum(p * jnp.square(labels - first[..., None]), axis=-1)

@@ -14,7 +14,7 @@ from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_float_array, as_positive, is_traced
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations
 from kosambi.likelihoods._quadrature import Rule
-from kosambi.likelihoods.continuous import LOG_2PI
+from kosambi.likelihoods.continuous import LOG_2PI, location_variance, normal_distribution
 
 
 class ShiftMixture(AbstractLikelihood):
@@ -111,3 +111,19 @@ class ShiftMixture(AbstractLikelihood):
 
         plain = jnp.log1p(-self.probability) + normal(y - mean)
         return jnp.logaddexp(plain, jnp.log(self.probability) + normal(y - mean - self.shift))
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """The mean with its shift, and the variances added."""
+        del rule
+        return self.raw_mean(mean), location_variance(self, mean, deviation)
+
+    def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Two normal distribution functions."""
+        return self.predictive_distribution(y, f, np.zeros(()), Rule(np.zeros(1), np.ones(1)))
+
+    def predictive_distribution(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
+        """Two of them with the variances added."""
+        del rule
+        sd = np.hypot(self.noise, deviation)
+        plain, shifted = (normal_distribution((y - mean - by) / sd) for by in (0.0, self.shift))
+        return (1.0 - self.probability) * plain + self.probability * shifted

@@ -17,6 +17,14 @@ from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check
 from kosambi.likelihoods._quadrature import Rule
 
 
+def exponential_moments(mean: Array, deviation: Array, linear: Array, square: Array) -> tuple[Array, Array]:
+    """E y and Var y where E[y | f] = μ = e^f, Var[y | f] = linear·μ + square·μ² and f ~ N(mean, deviation²)."""
+    variance = jnp.square(deviation)
+    first = jnp.exp(mean + 0.5 * variance)
+    second = jnp.square(first) * jnp.exp(variance)
+    return first, linear * first + square * second + jnp.square(first) * jnp.expm1(variance)
+
+
 class Gamma(AbstractLikelihood):
     """Positive numbers with mean e^f and coefficient of variation 1/√shape.
 
@@ -61,9 +69,29 @@ class Gamma(AbstractLikelihood):
         """The second derivative, which is positive."""
         return self.raw_second_derivative(y, f)
 
+    @property
+    def lowest(self) -> float:
+        """Zero."""
+        return 0.0
+
     def raw_mean(self, f: Array) -> Array:
         """e^f."""
         return jnp.exp(f)
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """Log-normal moments of the mean e^f, whose square is 1/a of the variance."""
+        del rule
+        return exponential_moments(mean, deviation, 0.0, 1.0 / self.shape)
+
+    def distribution_width(self, top: float) -> float:
+        """The relative deviation 1/√a."""
+        return float(min(1.0, self.shape**-0.5))
+
+    def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """A regularised incomplete gamma function."""
+        from scipy.special import gammainc
+
+        return gammainc(self.shape, self.shape * np.maximum(y, 0.0) * np.exp(-f))
 
     def raw_variance(self, f: Array) -> Array:
         """e^{2f}/a."""

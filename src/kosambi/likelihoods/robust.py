@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import erf, log_ndtr, ndtr
 from jaxtyping import Float
 
@@ -19,7 +20,7 @@ from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import as_positive
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations, tiny
 from kosambi.likelihoods._quadrature import Rule
-from kosambi.likelihoods.continuous import LOG_2PI
+from kosambi.likelihoods.continuous import LOG_2PI, location_variance
 
 
 def normal_density(z: Array) -> Array:
@@ -106,6 +107,29 @@ class Laplace(AbstractLikelihood):
         above = (y - mean) / b + log_ndtr(-z - tilt)
         below = -(y - mean) / b + log_ndtr(z - tilt)
         return 0.5 * jnp.square(tilt) - jnp.log(2.0 * b) + jnp.logaddexp(above, below)
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """The mean, and the variances added."""
+        del rule
+        return mean, location_variance(self, mean, deviation)
+
+    def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Exponential on either side of f."""
+        z = (y - f) / self.scale
+        tail = 0.5 * np.exp(-np.abs(z))
+        return np.where(z < 0, tail, 1.0 - tail)
+
+    def predictive_distribution(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
+        """Φ(t/σ) with the two tilted tails added and taken away."""
+        del rule
+        from scipy.special import log_ndtr, ndtr
+
+        t, b = y - mean, np.asarray(self.scale)
+        sd = np.maximum(deviation, 1e-9 * b)
+        tilt = sd / b
+        below = np.exp(np.minimum(0.5 * tilt**2 + t / b + log_ndtr(-t / sd - tilt), 0.0))
+        above = np.exp(np.minimum(0.5 * tilt**2 - t / b + log_ndtr(t / sd - tilt), 0.0))
+        return np.clip(ndtr(t / sd) + 0.5 * (below - above), 0.0, 1.0)
 
 
 class Huber(AbstractLikelihood):

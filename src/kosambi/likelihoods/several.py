@@ -16,7 +16,7 @@ from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_count
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate, tiny
 from kosambi.likelihoods._quadrature import Rule
-from kosambi.likelihoods.continuous import LOG_2PI
+from kosambi.likelihoods.continuous import LOG_2PI, normal_distribution
 
 # The outer integral of `expected_log_sum_exp`: a step at which it is exact to 1e-12, and where its integrand ends.
 _STEP, _REACH = 0.35, 40.0
@@ -48,6 +48,16 @@ class Categorical(AbstractLikelihood):
     @property
     def num_latents(self) -> int:
         """One a class."""
+        return self.num_classes
+
+    @property
+    def is_discrete(self) -> bool:
+        """Labels."""
+        return True
+
+    @property
+    def num_labels(self) -> int | None:
+        """C."""
         return self.num_classes
 
     @property
@@ -122,11 +132,22 @@ class Categorical(AbstractLikelihood):
 
     def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """log E softmax(f)_y."""
-        _, softmax = expected_log_sum_exp(mean, deviation, rule)
-        return jnp.log(jnp.sum(softmax * self._one_hot(y, mean), axis=-1))
+        return jnp.log(jnp.sum(self.raw_probabilities(mean, deviation, rule) * self._one_hot(y, mean), axis=-1))
+
+    def raw_probabilities(self, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """E softmax(f), to about nine digits."""
+        p = expected_log_sum_exp(mean, deviation, rule, step=0.5, low=-30.0)[1]
+        return p / jnp.sum(p, axis=-1, keepdims=True)
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """p and p(1 − p) of each class."""
+        p = self.raw_probabilities(mean, deviation, rule)
+        return p, p * (1.0 - p)
 
 
-def expected_log_sum_exp(mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+def expected_log_sum_exp(
+    mean: Array, deviation: Array, rule: Rule, step: float = _STEP, low: float = -_REACH
+) -> tuple[Array, Array]:
     r"""E log Σ_c e^{f_c} and its gradient E softmax(f), for independent f_c ~ N(mean_c, deviation²).
 
     Frullani's integral log S = ∫ (exp(−e^s) − exp(−S e^s)) ds turns the C-dimensional expectation into products of
@@ -144,9 +165,9 @@ def expected_log_sum_exp(mean: Array, deviation: Array, rule: Rule) -> tuple[Arr
         drop = integrate(slope, s + centred, sd, rule)
         product = jnp.prod(value, axis=-1)
         gained = jnp.exp(-jnp.exp(s)) - product
-        return (totals[0] + _STEP * gained, totals[1] + _STEP * drop / value * product[..., None]), None
+        return (totals[0] + step * gained, totals[1] + step * drop / value * product[..., None]), None
 
-    grid = jnp.arange(-_REACH, _REACH, _STEP, dtype=centred.dtype)
+    grid = jnp.arange(low, _REACH, step, dtype=centred.dtype)
     shape = jnp.broadcast_shapes(centred.shape, sd.shape)
     start = (jnp.zeros(shape[:-1], dtype=centred.dtype), jnp.zeros(shape, dtype=centred.dtype))
     (value, gradient), _ = jax.lax.scan(add, start, grid)
@@ -246,3 +267,22 @@ class HeteroscedasticGaussian(AbstractLikelihood):
 
         shape = jnp.broadcast_shapes(jnp.shape(y), mean.shape[:-1], jnp.shape(deviation))
         return jax.lax.scan(add, jnp.full(shape, -jnp.inf), (rule.nodes, jnp.log(rule.weights)))[0]
+
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """The mean, and the variance of f_0 and of a log-normal noise added."""
+        del rule
+        variance = jnp.square(deviation)
+        return mean[..., 0], variance + jnp.exp(2.0 * (mean[..., 1] + variance))
+
+    def distribution_width(self, top: float) -> float:
+        """e^{2f_1} + σ² vanishes at an imaginary part of π/2."""
+        del top
+        return float(np.pi) / 6.0
+
+    def predictive_distribution(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
+        """Φ with the variances added, averaged over the noise."""
+        total = np.zeros(np.broadcast_shapes(np.shape(y), mean.shape[:-1], np.shape(deviation)))
+        for node, weight in zip(rule.nodes, rule.weights, strict=True):
+            sd = np.hypot(np.exp(mean[..., 1] + deviation * node), deviation)
+            total += weight * normal_distribution((y - mean[..., 0]) / sd)
+        return total

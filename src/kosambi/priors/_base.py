@@ -5,11 +5,13 @@ from __future__ import annotations
 import abc
 from typing import Any
 
+import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike
+from kosambi._types import Array, ArrayLike, Key
 from kosambi.draws import evaluate_mean
 from kosambi.errors import InputError, as_inputs
+from kosambi.expansions import AbstractExpansion
 from kosambi.kernels import AbstractKernel
 from kosambi.precision import Module, compiled, public
 
@@ -27,6 +29,16 @@ class AbstractPrior(Module):
     @abc.abstractmethod
     def pointwise(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:
         """r(x, x), traceable, for checked inputs."""
+
+    @abc.abstractmethod
+    def accurate_parts(
+        self, key: Key, num_draws: int, extent: Float[np.ndarray, " D"], at: Array | None = None
+    ) -> tuple[AbstractExpansion, ...]:
+        """J draws with mean zero that are jointly normal, with a covariance good enough to condition them on values.
+
+        `extent` is the width of the data in each column; `at`, (A, D), where draws must be exact if the kernel has no
+        spectrum. For concrete arguments.
+        """
 
     @property
     @abc.abstractmethod

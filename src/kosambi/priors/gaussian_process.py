@@ -6,16 +6,19 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
-from kosambi.draws import FunctionDraws, KernelExpansion, as_mean
+from kosambi.draws import FunctionDraws, as_mean
 from kosambi.errors import InputError, as_count, as_inputs, check_key, is_traced
+from kosambi.expansions import AbstractExpansion, KernelExpansion
 from kosambi.features import draw_expansions, expand, shared_covariance_error
 from kosambi.kernels import AbstractKernel
 from kosambi.linalg import count_above, eigh_decreasing
 from kosambi.precision import compiled, public, warn_once_if_single
 from kosambi.priors._base import AbstractPrior, as_kernel
+from kosambi.spectra import draw_spectra
 
 # Eigenvalues of r(at, at) below this part of the largest are left out of a dense draw.
 _DENSE_TOLERANCE = 1e-12
@@ -105,6 +108,20 @@ class GaussianProcess(AbstractPrior):
         return FunctionDraws(
             self.mean, _feature_draw(key, terms, num_draws, num_features, columns, bool(shared_features)), columns
         )
+
+    def accurate_parts(
+        self, key: Key, num_draws: int, extent: Float[np.ndarray, " D"], at: Array | None = None
+    ) -> tuple[AbstractExpansion, ...]:
+        """Spectra on a grid (`kosambi.spectra`), or a dense draw at the rows of `at`."""
+        if at is not None:
+            return (_dense_draw(key, self.kernel, at, num_draws),)
+        terms = expand(self.kernel)
+        if terms is None:
+            raise InputError(
+                f"`{type(self.kernel).__name__}` has no random features, so draws need to know where they must be "
+                "exact. Pass `at=x_new` with the inputs at which you will evaluate them."
+            )
+        return draw_spectra(key, terms, num_draws, len(extent), extent)
 
     @public
     def shared_feature_error(self, x: ArrayLike, z: ArrayLike, num_features: int) -> Float[Array, "N M"]:

@@ -10,13 +10,34 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
-from kosambi.draws import AbstractExpansion, FourierExpansion, FunctionDraws, KernelExpansion, as_mean
-from kosambi.errors import InputError, as_count, as_float_array, as_inputs, check_key, is_traced
+from kosambi.draws import FunctionDraws, as_mean
+from kosambi.errors import InputError, as_count, as_float_array, as_inputs, as_positive, check_key, is_traced
+from kosambi.expansions import AbstractExpansion, FourierExpansion, KernelExpansion
+from kosambi.features import Term
 from kosambi.kernels import AbstractKernel, Product
-from kosambi.measures import AbstractMeasure, GaussianMeasure, MixtureMeasure, PointMeasure
-from kosambi.precision import Module, compiled, public, warn_once_if_single
+from kosambi.measures import (
+    AbstractMeasure,
+    GaussianMeasure,
+    MixtureMeasure,
+    PointMeasure,
+    empirical,
+    gaussian,
+    mixture,
+)
+from kosambi.precision import Module, at_rest, compiled, public, warn_once_if_single
 from kosambi.priors._base import AbstractPrior, as_kernel
-from kosambi.smoothing import Envelope, check_smoothable, point_root, smoothed, smoothed_diagonal
+from kosambi.smoothing import (
+    Envelope,
+    check_smoothable,
+    is_squared_exponential,
+    point_root,
+    smoothed,
+    smoothed_diagonal,
+)
+from kosambi.spectra import draw_spectra
+
+# Random frequencies of a draw where a normal measure is correlated between columns.
+_FEATURES = 512
 
 
 class GaussianRandomElement(AbstractPrior):
@@ -99,6 +120,53 @@ class GaussianRandomElement(AbstractPrior):
         parts = _measure_draw(key, self.kernel, self.measure, num_draws, num_features)
         return FunctionDraws(self.mean, parts, self.num_columns)
 
+    def accurate_parts(
+        self, key: Key, num_draws: int, extent: Float[np.ndarray, " D"], at: Array | None = None
+    ) -> tuple[AbstractExpansion, ...]:
+        """Exact sums over points; for a normal part of ν a spectrum on a grid (`kosambi.spectra`)."""
+        if at is not None:
+            raise InputError(
+                "Draws of a `GaussianRandomElement` are good everywhere, so `at` has no use. Leave it out."
+            )
+        return _accurate_parts(key, self.kernel, self.measure, num_draws, extent)
+
+    def with_background(
+        self, share: float = 0.1, reach: float = 3.0, *, num_points: int = 1000
+    ) -> GaussianRandomElement:
+        """The same prior with a broad normal background mixed into ν, so that its variance vanishes farther out.
+
+        The background is normal around the mean of ν, with `reach` times its standard deviation in each column: in
+        closed form for a squared exponential kernel, by `num_points` quasi-random points for others. Farther out than
+        that the variance vanishes nevertheless; a `GaussianProcess` keeps it everywhere.
+
+        Arguments:
+            share: the weight of the background, between 0 and 1.
+            reach: its width, in standard deviations of ν.
+            num_points: how many points stand for it where there is no closed form.
+
+        >>> import numpy as np, kosambi as ko
+        >>> x = np.linspace(-1.0, 1.0, 30)[:, None]
+        >>> prior = ko.GaussianRandomElement(ko.kernels.SquaredExponential(0.3), ko.measures.empirical(x))
+        >>> bool(prior.with_background().variance([[2.5]])[0] > 1e3 * prior.variance([[2.5]])[0])
+        True
+        """
+        share, reach = float(as_positive("share", share)), float(as_positive("reach", reach))
+        if not share < 1.0:
+            raise InputError(f"`share` must lie between 0 and 1. Got {share!r}. A tenth is plenty.")
+        if not isinstance(self.measure, PointMeasure):
+            raise InputError("`with_background` is for a measure made of points. Mix others with `measures.mixture`.")
+        centre = self.measure.weights @ self.measure.points
+        spread = np.sqrt(self.measure.weights @ np.square(self.measure.points - centre))
+        # A column that does not vary needs no background.
+        scales = reach * np.where(spread > 0, spread, np.finfo(float).eps + np.abs(centre) * 1e-12)
+        background: AbstractMeasure = gaussian(centre, np.diag(np.square(scales)))
+        if not is_squared_exponential(self.kernel):
+            from scipy.stats import norm, qmc
+
+            uniforms = qmc.Halton(self.num_columns, scramble=False).random(as_count("num_points", num_points) + 1)[1:]
+            background = empirical(centre + scales * norm.ppf(uniforms))
+        return GaussianRandomElement(self.kernel, mixture([self.measure, background], [1.0 - share, share]), self.mean)
+
     @public
     def apply_covariance(self, function: Callable[[Array], ArrayLike]) -> Callable[[ArrayLike], Array]:
         """C f = Σ_i p_i k(·, s_i) f(s_i) for a callable f from (N, D) to (N,); again a callable, and a pytree.
@@ -169,3 +237,21 @@ def _measure_draw(
             jax.random.normal(key_sine, shape) / np.sqrt(num_features),
         ),
     )
+
+
+def _accurate_parts(
+    key: Key, kernel: AbstractKernel, measure: AbstractMeasure, num_draws: int, extent: np.ndarray
+) -> tuple[AbstractExpansion, ...]:
+    if isinstance(measure, MixtureMeasure):
+        keys = jax.random.split(key, len(measure.components))
+        parts: list[AbstractExpansion] = []
+        for part_key, weight, component in zip(keys, measure.weights, measure.components, strict=True):
+            scaled = Product.of(np.sqrt(weight), kernel)
+            parts.extend(_accurate_parts(part_key, scaled, component, num_draws, extent))
+        return tuple(parts)
+    if isinstance(measure, GaussianMeasure):
+        envelope = Envelope(kernel, measure)
+        stationary = envelope.stationary_part()
+        if stationary is not None:
+            return draw_spectra(key, (Term((stationary,), (envelope,)),), num_draws, len(extent), extent)
+    return at_rest(_measure_draw(key, kernel, measure, num_draws, _FEATURES))

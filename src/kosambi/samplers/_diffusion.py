@@ -156,8 +156,8 @@ def advance(
         # Numbered by its first step, so each block of a run has a key of its own.
         block_key = jax.random.fold_in(key, path.step)
         # Flat, because the generator is compiled for long rows; and finished before the steps begin.
-        # In float32 also for float64 runs, at half the cost: its steps of 1e-7 and its end at 5.3 deviations are nothing
-        # beside the scheme's own bias.
+        # In float32 also for float64 runs, at half the cost: its steps of 1e-7 and its end at 5.3 deviations are
+        # nothing beside the scheme's own bias.
         flat = jax.random.normal(block_key, (length * path.position.size,), dtype=jnp.float32)
         noise = jax.lax.optimization_barrier(flat.reshape(length, *path.position.shape))  # type: ignore[no-untyped-call]
         count = jnp.minimum(length, num_steps - path.step)

@@ -1,0 +1,103 @@
+r"""Posterior draws as functions: F_j = m + φᵀu_j + (G_j − φᵀu(G_j)) with an independent prior draw G_j.
+
+In whitened coordinates F_j = m + ψᵀ(w_j − w(G_j)) + G_j. For a measure made of points G = κω with the root κ of r, and
+w(G) = Bᵀω; where ψ = κB (Ritz, Point) all of it is one sum over the support, κ(ω + B(w_j − Bᵀω)). For a
+`GaussianProcess` G comes from `kosambi.spectra`, and ψᵀ(w − w(G)) = r(·, Z) r(Z, Z)⁻¹(u − G(Z)).
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi._types import Array, Key
+from kosambi.basis import AbstractBasis, PointBasis, PointResidual
+from kosambi.blocks import by_rows
+from kosambi.draws import FunctionDraws
+from kosambi.expansions import AbstractExpansion, KernelExpansion
+from kosambi.measures import PointMeasure
+from kosambi.precision import at_rest, compiled, host_generator
+from kosambi.priors import GaussianProcess, GaussianRandomElement
+from kosambi.samplers import Particles
+from kosambi.target import Target
+
+# Folded into the key, so that functions drawn with the key of `infer` do not depend on the particles.
+_PURPOSE = 0x66756E63
+
+
+class BasisExpansion(AbstractExpansion):
+    """F_j = Σ_m c_jm ψ_m(·), the whitened functions of a basis."""
+
+    basis: AbstractBasis
+    coefficients: Float[Array, "J M"]
+
+    @property
+    def num_draws(self) -> int:
+        """J."""
+        return int(self.coefficients.shape[0])
+
+    def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
+        """ψ(x) cᵀ, in blocks of rows."""
+        width = 2 * self.basis.inducing_points.shape[0]
+        return by_rows(lambda rows: self.basis.whitened_weights(rows) @ self.coefficients.T, x, width).T
+
+    def select(self, indices: Int[np.ndarray, " L"]) -> BasisExpansion:
+        """Rows of the coefficients."""
+        return BasisExpansion(self.basis, self.coefficients[indices])
+
+
+def draw_functions(key: Key, target: Target, particles: Particles, at: Float[Array, "A D"] | None) -> FunctionDraws:
+    """One function a particle; `at` says where they must be exact if the kernel has no features."""
+    basis, latents = target.basis, target.likelihood.num_latents
+    prior, columns = basis.prior, int(target.x.shape[1])
+    whitened = np.asarray(particles.whitened)
+    # One row a latent function, the C of one particle next to each other.
+    w = whitened if whitened.ndim == 2 else np.moveaxis(whitened, 2, 1).reshape(-1, whitened.shape[1])
+    key = jax.random.fold_in(key, _PURPOSE)
+    extent = np.ptp(np.asarray(target.x), axis=0)
+    if at is None and isinstance(prior, GaussianRandomElement) and isinstance(prior.measure, PointMeasure):
+        assert isinstance(basis.remainder, PointResidual)
+        # On the host, which compiles nothing.
+        omega = host_generator(key).normal(size=(w.shape[0], prior.measure.points.shape[0]))
+        coefficients, rest = at_rest(_point_coefficients(prior.measure, basis, w, omega))
+        parts: tuple[AbstractExpansion, ...] = (KernelExpansion(prior.kernel, prior.measure.points, coefficients),)
+        if rest is not None:
+            parts = (*parts, BasisExpansion(basis, rest))
+        return FunctionDraws(prior.mean, parts, columns, latents)
+    if at is not None:
+        at = np.unique(np.concatenate([np.asarray(basis.inducing_points), np.asarray(at)]), axis=0)
+    draws = prior.accurate_parts(key, w.shape[0], extent, at)
+    values = FunctionDraws(np.zeros(()), draws, columns).centred(basis.inducing_points)
+    if isinstance(prior, GaussianProcess):
+        assert isinstance(basis, PointBasis)
+        weights = at_rest(_point_weights(basis, w, values))
+        rest_part: AbstractExpansion = KernelExpansion(prior.kernel, basis.inducing_points, weights)
+    else:
+        rest_part = BasisExpansion(basis, at_rest(_rest(basis, w, values)))
+    return FunctionDraws(prior.mean, (*draws, rest_part), columns, latents)
+
+
+@compiled
+def _point_coefficients(
+    measure: PointMeasure, basis: AbstractBasis, w: Array, omega: Array
+) -> tuple[Float[Array, "J S"], Float[Array, "J M"] | None]:
+    loading = basis.remainder.loading  # type: ignore[attr-defined]
+    rest = w - omega @ loading
+    roots = jnp.sqrt(measure.weights)
+    if basis.is_conditional:
+        return roots * (omega + rest @ loading.T), None
+    return roots * omega, rest
+
+
+@compiled
+def _point_weights(basis: PointBasis, w: Array, values: Array) -> Float[Array, "J M"]:
+    rest = w - basis.divide_root(values)
+    return jsl.solve_triangular(basis.factor, rest.T, lower=True, trans=1).T
+
+
+@compiled
+def _rest(basis: AbstractBasis, w: Array, values: Array) -> Float[Array, "J M"]:
+    return w - basis.divide_root(basis.from_values(values))

@@ -1,0 +1,89 @@
+"""Averages over components, compiled, in blocks of inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.likelihoods._quadrature import Rule, economical
+from kosambi.precision import at_rest, compiled, public
+
+# Components times inputs of one block.
+_VALUES_AT_ONCE = 2**20
+
+
+def likelihood_at(likelihood: AbstractLikelihood, points: Any) -> AbstractLikelihood:
+    """The likelihood at some of the inputs, where it holds one noise for each."""
+    if isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1:
+        return Gaussian(np.asarray(likelihood.noise)[points])
+    return likelihood
+
+
+def moments(likelihood: AbstractLikelihood, means: Array, deviation: Array) -> tuple[Array, Array]:
+    """Mean and variance of an observation under the mixture: (N,) each, or (N, C) for classes."""
+    rule = economical(likelihood.strip, float(np.max(deviation, initial=0.0)))
+    first, second = _by_points(lambda model, f, sd: _moments(model, f, sd, rule), likelihood, means, deviation)
+    return first, second
+
+
+def probabilities(likelihood: AbstractLikelihood, means: Array, deviation: Array) -> Float[Array, "N L"]:
+    """P(y = k) under the mixture."""
+    rule = economical(likelihood.strip, float(np.max(deviation, initial=0.0)))
+    (table,) = _by_points(lambda model, f, sd: (_probabilities(model, f, sd, rule),), likelihood, means, deviation)
+    return table / np.sum(table, axis=1, keepdims=True)
+
+
+def log_density(likelihood: AbstractLikelihood, y: Array, means: Array, deviation: Array) -> Float[Array, " N"]:
+    """log p(y) under the mixture."""
+    if not likelihood.is_density:
+        raise likelihood._no_density("a predictive density")
+    rule = likelihood.density_rule(deviation)
+    (values,) = _by_points(
+        lambda model, f, sd, z: (_log_density(model, f, sd, z, rule),), likelihood, means, deviation, y
+    )
+    return values
+
+
+@public
+def _by_points(function: Any, likelihood: AbstractLikelihood, means: Array, deviation: Array, *others: Array) -> Any:
+    """`function(likelihood, means, deviation, *others)` over blocks of inputs, put together along their axis."""
+    num_points = deviation.shape[0]
+    size = max(1, _VALUES_AT_ONCE // int(np.prod([means.shape[0], *means.shape[2:]])))
+    if num_points <= size:
+        return function(likelihood, means, deviation, *others)
+    results = []
+    for start in range(0, num_points, size):
+        # The last block is moved back to full length, so that all have the shape that was compiled.
+        first = min(start, num_points - size)
+        part = slice(first, first + size)
+        block = at_rest(
+            function(likelihood_at(likelihood, part), means[:, part], deviation[part], *(v[part] for v in others))
+        )
+        results.append([value[start - first :] for value in block])
+    return tuple(np.concatenate(values) for values in zip(*results, strict=True))
+
+
+@compiled
+def _moments(likelihood: AbstractLikelihood, means: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+    first, second = likelihood.raw_moments(means, deviation, rule)
+    second = jnp.broadcast_to(second, first.shape)
+    centre = jnp.mean(first, axis=0)
+    return centre, jnp.mean(second, axis=0) + jnp.mean(jnp.square(first - centre), axis=0)
+
+
+@compiled
+def _probabilities(likelihood: AbstractLikelihood, means: Array, deviation: Array, rule: Rule) -> Array:
+    return jnp.mean(likelihood.raw_probabilities(means, deviation, rule), axis=0)
+
+
+@compiled
+def _log_density(likelihood: AbstractLikelihood, means: Array, deviation: Array, y: Array, rule: Rule) -> Array:
+    values = likelihood.raw_log_predictive(y, means, deviation, rule)
+    top = jnp.max(values, axis=0)
+    safe = jnp.where(jnp.isfinite(top), top, 0.0)
+    return safe + jnp.log(jnp.mean(jnp.exp(values - safe), axis=0))

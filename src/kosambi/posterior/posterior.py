@@ -1,0 +1,213 @@
+"""The posterior: particles of coordinates, carried back to functions and to predictions."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike, Key
+from kosambi.basis import AbstractBasis
+from kosambi.diagnostics.report import Report
+from kosambi.draws import FunctionDraws
+from kosambi.errors import InputError, SupportWarning, as_inputs, as_positive, check_key, is_traced
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.posterior._functions import draw_functions
+from kosambi.posterior._latent import latent_law
+from kosambi.posterior._matheron import MatheronDraws, draw_matheron
+from kosambi.posterior.prediction import Prediction
+from kosambi.precision import public
+from kosambi.priors import AbstractPrior
+from kosambi.samplers import Particles
+from kosambi.target import Target
+
+LOW_SUPPORT = 0.05
+"""Inputs with less support than this are warned of."""
+METHODS = ("pathwise", "matheron")
+
+
+class Posterior:
+    """Functions given data: draws of them, and predictions from them.
+
+    Arguments:
+        target: the potential that was sampled from.
+        particles: draws of its coordinates.
+        report: how they were drawn; None for particles from elsewhere.
+
+    >>> import jax, numpy as np, kosambi as ko
+    >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52()), x[::10])
+    >>> target = ko.Target(basis, ko.likelihoods.Gaussian(0.1), x, np.sin(3 * x[:, 0]))
+    >>> posterior = ko.Posterior(target, *ko.sample(jax.random.key(0), target, num_particles=20))
+    >>> posterior.functions(jax.random.key(1))(x).shape
+    (20, 50)
+    >>> posterior.predict([[0.0]]).mean.shape
+    (1,)
+    """
+
+    def __init__(self, target: Target, particles: Particles, report: Report | None = None) -> None:
+        if not isinstance(target, Target):
+            raise InputError(f"`Posterior` needs a `kosambi.Target` first. Got {type(target).__name__}.")
+        if not isinstance(particles, Particles):
+            raise InputError(
+                f"`Posterior` needs particles. Got {type(particles).__name__}. Use `kosambi.sample`, or "
+                "`Particles.from_coordinates(target, u)`."
+            )
+        if np.shape(particles.whitened)[1:] != target.shape:
+            raise InputError(
+                f"`particles` have coordinates of shape {np.shape(particles.whitened)[1:]}, but the target's have "
+                f"{target.shape}. Use particles that were drawn from this target."
+            )
+        self.target, self.particles = target, particles
+        self._report = report
+        self._notes: tuple[str, ...] = ()
+        self._largest_variance = float(np.max(np.asarray(target.basis.prior.variance(target.x))))
+
+    @property
+    def report(self) -> Report | None:
+        """How the particles were drawn, with what predictions have warned of since."""
+        if self._report is None or not self._notes:
+            return self._report
+        return dataclasses.replace(self._report, warnings=(*self._report.warnings, *self._notes))
+
+    @property
+    def basis(self) -> AbstractBasis:
+        """The coordinates."""
+        return self.target.basis
+
+    @property
+    def prior(self) -> AbstractPrior:
+        """The prior over functions."""
+        return self.target.basis.prior
+
+    @property
+    def likelihood(self) -> AbstractLikelihood:
+        """The cost of an observation."""
+        return self.target.likelihood
+
+    @property
+    def num_particles(self) -> int:
+        """J."""
+        return self.particles.num_particles
+
+    @property
+    def explained_variance(self) -> float:
+        """The share of the prior variance at the data that the M coordinates explain: 1 − Σσ²/Σr."""
+        residual, prior = self.basis.residual_variance(self.target.x), self.prior.variance(self.target.x)
+        return float(1.0 - np.sum(np.asarray(residual)) / np.sum(np.asarray(prior)))
+
+    @public
+    def functions(
+        self, key: Key, *, method: str = "pathwise", at: ArrayLike | None = None
+    ) -> FunctionDraws | MatheronDraws:
+        r"""One function a particle: `draws(x)` gives (J, N), or (J, N, C) with C latent functions.
+
+        F_j = m + φᵀu_j + residual, the residual being G − φᵀ⟨G, e⟩ for a prior draw G of its own. The same function at
+        every call, on any subset and from any batch; differentiable in x, under `jit` and `vmap`. Cost O(J N (S + M)).
+
+        Arguments:
+            key: a JAX random key.
+            method: "pathwise", or "matheron" for the paper's rule (appendix "Matheron's Rule"), whose values depend on
+                which inputs are asked for together and which costs O((N + M)³).
+            at: (A, D), inputs where draws must be exact, for a `GaussianProcess` with a kernel of your own that is not
+                made of stationary and finite-rank kernels.
+
+        >>> import jax, numpy as np, kosambi as ko
+        >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> y = (x[:, 0] > 0).astype(float)
+        >>> posterior = ko.infer(jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Bernoulli(), x, y)
+        >>> draws = posterior.functions(jax.random.key(1))
+        >>> slope = jax.grad(lambda t: draws[0](t.reshape(1, 1))[0, 0])
+        >>> with jax.enable_x64(True):
+        ...     slope(np.zeros(())).shape
+        ()
+        """
+        if is_traced((key, at)):
+            raise InputError(
+                "`functions` chooses frequencies on the host. Call it outside `jit`; use the draws inside."
+            )
+        key = check_key(key)
+        if method not in METHODS:
+            raise InputError(f'`method` must be "pathwise" or "matheron". Got {method!r}.')
+        if method == "matheron":
+            if at is not None:
+                raise InputError(
+                    '`at` has no meaning for method="matheron", which draws where it is asked. Leave it out.'
+                )
+            return draw_matheron(key, self.target, self.particles.coordinates)
+        points = None if at is None else as_inputs("at", at, self.target.x.shape[1])
+        return draw_functions(key, self.target, self.particles, points)
+
+    @public
+    def predict(self, x_new: ArrayLike, *, noise: ArrayLike | None = None) -> Prediction:
+        """The laws of f and of an observation at the rows of `x_new` (N, D), each by itself.
+
+        What is said of one input never depends on which others are asked for. Nothing is simulated: the residual and
+        the noise are integrated out. Holds (J, N) numbers.
+
+        Arguments:
+            x_new: (N, D).
+            noise: (N,), the noise of new observations, where `Gaussian(noise=...)` was given one for each datum.
+
+        >>> import jax, numpy as np, kosambi as ko
+        >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> gaussian = ko.likelihoods.Gaussian(0.1)
+        >>> posterior = ko.infer(jax.random.key(0), ko.kernels.Matern52(), gaussian, x, np.sin(3 * x[:, 0]))
+        >>> p = posterior.predict([[0.5], [9.0]])
+        >>> p.mean.round(1), p.variance.round(2), p.support
+        (array([1., 0.]), array([0., 1.]), array([1., 1.]))
+        """
+        x = as_inputs("x_new", x_new, self.target.x.shape[1], allow_empty=True)
+        if is_traced(x):
+            raise InputError(
+                "`predict` works on concrete inputs. Use `posterior.functions(key)` inside `jit` and `grad`."
+            )
+        likelihood = self._likelihood_for(noise, x.shape[0])
+        latent = latent_law(self.target, self.particles, x)
+        support = np.clip(latent.prior_variance / self._largest_variance, 0.0, 1.0)
+        far = int(np.sum(support < LOW_SUPPORT))
+        notes: tuple[str, ...] = ()
+        if far:
+            notes = (
+                f"{far} of {x.shape[0]} new inputs lie where the prior has less than {100 * LOW_SUPPORT:g} % of its "
+                "variance at the data, so f is near its prior mean there with false certainty. Use `GaussianProcess`, "
+                "or give the measure a background: `prior.with_background()`.",
+            )
+            # In the report once, however often it is asked.
+            self._notes = (*self._notes, *(note for note in notes if note not in self._notes))
+            warnings.warn(notes[0], SupportWarning, stacklevel=3)
+        return Prediction(likelihood, latent.means, latent.deviation, support, notes)
+
+    def log_predictive_density(
+        self, x_new: ArrayLike, y_new: ArrayLike, *, noise: ArrayLike | None = None
+    ) -> Float[Array, " N"]:
+        """log p(y | data) of each new observation by itself, (N,), constants included.
+
+        >>> import jax, numpy as np, kosambi as ko
+        >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> posterior = ko.infer(jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Poisson(), x, np.ones(50))
+        >>> posterior.log_predictive_density([[0.0]], [1.0]).round(1)
+        array([-1.])
+        """
+        return self.predict(x_new, noise=noise).log_density(y_new)
+
+    def _likelihood_for(self, noise: ArrayLike | None, num_points: int) -> AbstractLikelihood:
+        if noise is None:
+            return self.likelihood
+        if not isinstance(self.likelihood, Gaussian):
+            raise InputError(
+                f"`noise` is for `Gaussian` likelihoods. Got {type(self.likelihood).__name__}. Leave it out."
+            )
+        values = as_positive("noise", noise, max_ndim=1)
+        if values.ndim == 1 and values.shape[0] != num_points:
+            raise InputError(f"`noise` has {values.shape[0]} entries for {num_points} inputs. Give one an input.")
+        return Gaussian(values)
+
+    def __repr__(self) -> str:
+        state = "" if self._report is None else (", converged" if self._report.converged else ", NOT converged")
+        return (
+            f"Posterior({self.num_particles} draws, M={self.basis.size} of {type(self.basis).__name__}, "
+            f"{type(self.likelihood).__name__}, N={self.target.x.shape[0]}{state})"
+        )

@@ -1,0 +1,264 @@
+r"""What the posterior says at new inputs: moments, probabilities, quantiles, intervals.
+
+f(x) follows a mixture of K normal laws with one deviation (`kosambi.posterior._latent`). Summaries of an observation
+integrate its noise and the residual in closed form or by one-dimensional quadrature for each component, and average
+over the K: nothing is simulated, and several modes stay several modes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike
+from kosambi.errors import InputError, as_float_array
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.likelihoods._quadrature import Rule, economical
+from kosambi.posterior._quantiles import continuous_quantile, count_quantile, highest_density, highest_probability
+from kosambi.posterior._summaries import likelihood_at, log_density, moments, probabilities
+
+_BLOCK_VALUES = 2**19
+
+
+class Prediction:
+    """The predictive laws of f and of an observation at N inputs. `Posterior.predict` makes it.
+
+    Summaries are computed when they are asked for, and the basis is not evaluated again for any of them. With C latent
+    functions, `mean` and `variance` are (N, C).
+    """
+
+    def __init__(
+        self,
+        likelihood: AbstractLikelihood,
+        means: Float[Array, "K N *C"],
+        deviation: Float[Array, " N"],
+        support: Float[Array, " N"],
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        self.likelihood = likelihood
+        """With the noise of these inputs, where there is one for each."""
+        self.component_means = means
+        """(K, N): the means of the K components of the law of f; (K, N, C) with C latent functions."""
+        self.component_deviation = deviation
+        """(N,): their common standard deviation."""
+        self.support = support
+        """(N,): r(x, x) over its largest value at the data, cut to [0, 1]. Near 0 the prior holds no uncertainty."""
+        self.warnings = warnings
+        """What the user was warned of."""
+
+    @property
+    def num_points(self) -> int:
+        """N."""
+        return int(self.component_deviation.shape[0])
+
+    @functools.cached_property
+    def mean(self) -> Float[Array, "N *C"]:
+        """E f."""
+        return np.mean(self.component_means, axis=0)
+
+    @functools.cached_property
+    def variance(self) -> Float[Array, "N *C"]:
+        """Var f: that of the components' means, and the variance within them."""
+        within = np.square(self.component_deviation)
+        return np.var(self.component_means, axis=0) + (within if self.mean.ndim == 1 else within[:, None])
+
+    @property
+    def standard_deviation(self) -> Float[Array, "N *C"]:
+        """√Var f."""
+        return np.sqrt(self.variance)
+
+    @functools.cached_property
+    def _observation(self) -> tuple[Array, Array]:
+        return moments(self._model, self.component_means, self.component_deviation)
+
+    @property
+    def observation_mean(self) -> Float[Array, "N *C"]:
+        """E y. For `Categorical` the class probabilities, (N, C); for `Ordinal` the mean class number."""
+        return self._observation[0]
+
+    @property
+    def observation_variance(self) -> Float[Array, "N *C"]:
+        """Var y, noise and uncertainty of f together."""
+        return self._observation[1]
+
+    @functools.cached_property
+    def probability(self) -> Float[Array, "N *L"]:
+        """P(y = 1), (N,), for `Bernoulli`; P(y = k), (N, L), for `Categorical` and `Ordinal`."""
+        table = self._label_probabilities
+        return np.ascontiguousarray(table[:, 1]) if type(self.likelihood).__name__ == "Bernoulli" else table
+
+    @functools.cached_property
+    def _label_probabilities(self) -> Float[Array, "N L"]:
+        return probabilities(self._model, self.component_means, self.component_deviation)
+
+    def quantile(self, q: ArrayLike) -> Float[Array, "*Q N"]:
+        """The q-quantile of an observation: (N,) for a number q, (Q, N) for Q of them, each in (0, 1).
+
+        For labels and counts the smallest y with P(observation ≤ y) ≥ q.
+        """
+        return self._for_each(q, self._quantile)
+
+    def interval(self, coverage: float = 0.95) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        """(lower, upper): an observation lies between them with probability `coverage`, and as likely below as above.
+
+        Where an observation has several likely values far apart, see `highest_density_region`.
+        """
+        tail = 0.5 * (1.0 - _as_coverage(coverage))
+        lower, upper = self.quantile([tail, 1.0 - tail])
+        return lower, upper
+
+    def highest_density_region(self, coverage: float = 0.95, *, num_cells: int = 256) -> list[Array]:
+        """For each input the smallest set that holds an observation with probability `coverage`.
+
+        An array of intervals, (R, 2), with R > 1 where the law has several modes, to the resolution of `num_cells`
+        cells between the far quantiles of the law. For labels and counts the array of the likeliest values.
+        """
+        coverage = _as_coverage(coverage)
+        if self.likelihood.num_labels is not None:
+            return highest_probability(np.asarray(self._label_probabilities), coverage)
+        if self.num_points == 0:
+            return []
+        edge = min(1e-4, 0.1 * (1.0 - coverage))
+        low, high = self.quantile([edge, 1.0 - edge])
+        if self.likelihood.is_discrete:
+            span = np.arange(int(low.min()), int(high.max()) + 2) - 1.0
+            points = np.arange(self.num_points)
+            below = np.stack([self._distribution(np.full(len(points), y), points) for y in span], axis=1)
+            return [span[1:][found] for found in highest_probability(np.diff(below, axis=1), coverage)]
+        return highest_density(self._distribution, coverage, low, high, int(num_cells))
+
+    def latent_quantile(self, q: ArrayLike) -> Float[Array, "*Q N"]:
+        """The q-quantile of f itself, without noise; for one latent function."""
+        return self._for_each(q, self._latent_quantile)
+
+    def latent_interval(self, coverage: float = 0.95) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        """(lower, upper) for f itself, without noise."""
+        tail = 0.5 * (1.0 - _as_coverage(coverage))
+        lower, upper = self.latent_quantile([tail, 1.0 - tail])
+        return lower, upper
+
+    def log_density(self, y: ArrayLike) -> Float[Array, " N"]:
+        """The log density, or log probability, of one observation `y` (N,) at each input."""
+        y = self.likelihood.check(y) if np.size(y) or self.num_points else np.empty(0)
+        if y.shape != (self.num_points,):
+            raise InputError(f"`y` has shape {y.shape} for {self.num_points} inputs. Give one observation an input.")
+        return log_density(self._model, y, self.component_means, self.component_deviation)
+
+    def to_pandas(self, coverage: float = 0.95) -> Any:
+        """A data frame with one row an input: moments of f and of an observation, interval, probabilities, support.
+
+        Needs pandas: `pip install kosambi[pandas]`.
+        """
+        try:
+            import pandas as pd  # type: ignore[import-untyped]
+        except ImportError as error:
+            raise ImportError("`to_pandas` needs pandas. Install it with `pip install kosambi[pandas]`.") from error
+        table: dict[str, Array] = {}
+        for name, values in (("mean", self.mean), ("variance", self.variance)):
+            if values.ndim == 1:
+                table[name] = values
+            else:
+                table |= {f"{name}_{c}": values[:, c] for c in range(values.shape[1])}
+        if self.likelihood.num_labels is not None:
+            labels = np.asarray(self._label_probabilities)
+            table |= {f"probability_{k}": labels[:, k] for k in range(labels.shape[1])}
+        elif self.likelihood.is_density:
+            table |= {"observation_mean": self.observation_mean, "observation_variance": self.observation_variance}
+            table |= dict(zip(("lower", "upper"), self.interval(coverage), strict=True))
+        return pd.DataFrame(table | {"support": self.support})
+
+    def __repr__(self) -> str:
+        return (
+            f"Prediction({self.num_points} inputs, {type(self.likelihood).__name__}, "
+            f"{self.component_means.shape[0]} components)"
+        )
+
+    @property
+    def _model(self) -> AbstractLikelihood:
+        """The likelihood, refused where the noise of new inputs is not known."""
+        model = self.likelihood
+        if isinstance(model, Gaussian) and model.noise.ndim == 1 and model.noise.shape[0] != self.num_points:
+            raise InputError(
+                "`Gaussian(noise=...)` holds one noise for each datum, and that of new inputs is not known. "
+                "Pass it: `predict(x_new, noise=...)`."
+            )
+        return model
+
+    def _for_each(self, q: ArrayLike, one: Callable[[float], Array]) -> Array:
+        levels = as_float_array("q", q)
+        if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):
+            raise InputError(f"`q` must be a number, or a list of numbers, between 0 and 1. Got {q!r}.")
+        rows = [one(float(level)) for level in np.atleast_1d(levels)]
+        return rows[0] if levels.ndim == 0 else np.stack(rows) if rows else np.empty((0, self.num_points))
+
+    def _quantile(self, q: float) -> Float[Array, " N"]:
+        model = self._model
+        if model.num_labels is not None and model.num_latents > 1:
+            raise InputError(
+                f"The labels of `{type(model).__name__}` have no order, so there are no quantiles. Use `probability` "
+                "or `highest_density_region`."
+            )
+        if model.num_labels is not None:
+            below = np.cumsum(np.asarray(self._label_probabilities), axis=1)
+            return np.argmax(below >= q * (1.0 - 1e-12), axis=1).astype(float)
+        if not model.is_density:
+            raise model._no_density("a quantile of an observation")
+        if self.num_points == 0:
+            return np.empty(0)
+        centre, scale = self._start
+        if model.is_discrete:
+            return count_quantile(self._distribution, q, centre)
+        return continuous_quantile(self._distribution, q, centre, scale, model.lowest)
+
+    @functools.cached_property
+    def _start(self) -> tuple[Array, Array]:
+        """Where searches for quantiles begin: moments where they exist, those of f where not."""
+        centre, variance = (np.array(v) for v in self._observation)
+        f = self.component_means if self.component_means.ndim == 2 else self.component_means[..., 0]
+        middle = np.median(f, axis=0)
+        bad = ~np.isfinite(centre) | ~np.isfinite(variance)
+        centre[bad], variance[bad] = middle[bad], self.component_deviation[bad] ** 2 + 1.0
+        return centre, np.sqrt(np.maximum(variance, 1e-200))
+
+    def _latent_quantile(self, q: float) -> Float[Array, " N"]:
+        if self.mean.ndim > 1:
+            raise InputError("Quantiles of f are for one latent function. Use `component_means`.")
+        if self.num_points == 0:
+            return np.empty(0)
+        # f is an observation without noise.
+        noiseless = Prediction(Gaussian(1e-12), self.component_means, self.component_deviation, self.support)
+        scale = np.maximum(self.standard_deviation, 1e-200)
+        return continuous_quantile(noiseless._distribution, q, self.mean, scale, -np.inf)
+
+    @functools.cached_property
+    def _rule(self) -> Rule:
+        width = self.likelihood.distribution_width(float(np.max(self.component_means, initial=0.0)))
+        return economical(3.0 * width, float(np.max(self.component_deviation, initial=0.0)))
+
+    def _distribution(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """P(observation ≤ y) at some of the inputs, by their numbers; in blocks, on all cores."""
+        size = max(1, _BLOCK_VALUES // self.component_means.shape[0])
+        blocks = [slice(start, start + size) for start in range(0, points.shape[0], size)]
+
+        def one(block: slice) -> np.ndarray:
+            some = points[block]
+            model = likelihood_at(self._model, some)
+            means, deviation = self.component_means[:, some], self.component_deviation[some]
+            return np.mean(model.predictive_distribution(y[block], means, deviation, self._rule), axis=0)
+
+        if len(blocks) < 2:
+            return one(blocks[0]) if blocks else np.empty(0)
+        with ThreadPoolExecutor() as pool:
+            return np.concatenate(list(pool.map(one, blocks)))
+
+
+def _as_coverage(coverage: object) -> float:
+    value = as_float_array("coverage", coverage)
+    if value.ndim != 0 or not 0.0 < float(value) < 1.0:
+        raise InputError(f"`coverage` must be a number between 0 and 1. Got {coverage!r}. For 95 % write 0.95.")
+    return float(value)
