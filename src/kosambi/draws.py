@@ -83,7 +83,7 @@ class FunctionDraws(Module):
     def _shaped(self, values: Float[Array, "L N"]) -> Float[Array, "J N *C"]:
         if self.num_latents == 1:
             return values
-        split = values.reshape(-1, self.num_latents, values.shape[1])
+        split = values.reshape(self.num_draws, self.num_latents, values.shape[1])
         return jnp.moveaxis(split, 1, 2) if is_traced(values) else np.ascontiguousarray(np.moveaxis(split, 1, 2))
 
     def _centred(self, x: Array) -> Array:

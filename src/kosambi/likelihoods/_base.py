@@ -136,7 +136,7 @@ class AbstractLikelihood(Module):
 
     def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
         """Mean and variance of an observation for f ~ N(mean, deviation²), traceable; by quadrature here."""
-        first = integrate(self.raw_mean, mean, deviation, rule)
+        first = integrate(lambda f: self.raw_mean(f), mean, deviation, rule)
         spread = integrate(lambda f: self.raw_variance(f) + jnp.square(self.raw_mean(f) - first), mean, deviation, rule)
         return first, spread
 

@@ -275,7 +275,7 @@ class Ordinal(AbstractLikelihood):
 
     def raw_probabilities(self, mean: Array, deviation: Array, rule: Rule) -> Array:
         """E of the probabilities given f."""
-        return integrate(self.probabilities, mean, deviation, rule)
+        return integrate(lambda f: self.probabilities(f), mean, deviation, rule)
 
     def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
         """Those of the class number."""

@@ -17,7 +17,9 @@ from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check
 from kosambi.likelihoods._quadrature import Rule
 
 
-def exponential_moments(mean: Array, deviation: Array, linear: Array, square: Array) -> tuple[Array, Array]:
+def exponential_moments(
+    mean: Array, deviation: Array, linear: Array | float, square: Array | float
+) -> tuple[Array, Array]:
     """E y and Var y where E[y | f] = μ = e^f, Var[y | f] = linear·μ + square·μ² and f ~ N(mean, deviation²)."""
     variance = jnp.square(deviation)
     first = jnp.exp(mean + 0.5 * variance)
