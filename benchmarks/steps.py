@@ -3,8 +3,8 @@
 python benchmarks/steps.py --out steps.json --plot steps.png
 
 Both draw their own noise and use a Bernoulli cost, so that no Gaussian shortcut helps. Runs take turns, each less that
-of a single step, so that neither setting up nor looking for the mode counts. The times are those of the fastest run; the
-speed-up is the median over turns, whose two halves meet the same load of the machine.
+of a single step, so that neither setting up nor looking for the mode counts. The times are those of the fastest run;
+the speed-up is the median over turns, whose two halves meet the same load of the machine.
 PyTorch comes with the extra `bench`; without it only kosambi is timed.
 """
 

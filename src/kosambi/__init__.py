@@ -2,14 +2,15 @@
 
 The data flow, one module an arrow:
 
-    kernels, measures ─► priors ─► inducing ─► basis ─► target ─► samplers ─► particles, report
+    kernels, measures ─► priors ─► inducing ─► basis ─► target ─► samplers ─► posterior ─► predictions, plots
                                                          ▲
                                               likelihoods, data
 
 A kernel says how a function changes with its inputs. A prior turns it into a law over functions, and draws from it are
 callables. Inducing points say where to look; a basis sums a function up by M coordinates. A likelihood says what an
 observation costs; a target is the potential that the coordinates have given the data. A sampler draws particles from
-it, and a report says how far they can be trusted.
+it, and a report says how far they can be trusted. The posterior carries them back to functions, which are callables
+again, and to predictions. `kosambi.infer` walks the whole line.
 """
 
 from kosambi import basis as basis
@@ -20,6 +21,7 @@ from kosambi import kernels as kernels
 from kosambi import laplace as laplace
 from kosambi import likelihoods as likelihoods
 from kosambi import measures as measures
+from kosambi import plots as plots
 from kosambi import posterior as posterior
 from kosambi import priors as priors
 from kosambi import samplers as samplers

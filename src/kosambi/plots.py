@@ -59,7 +59,7 @@ def posterior(
         coverage: the probability of both bands, between 0 and 1.
         axes: where to draw; a new figure when None.
 
-    >>> import jax, numpy as np, kosambi as ko, kosambi.plots
+    >>> import jax, numpy as np, kosambi as ko
     >>> x = np.linspace(-1.0, 1.0, 40)[:, None]
     >>> fitted = ko.infer(jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Gaussian(0.1), x, np.sin(x[:, 0]))
     >>> axes = ko.plots.posterior(fitted, jax.random.key(1), num_draws=3)
@@ -153,16 +153,16 @@ def spectrum(basis: AbstractBasis | Posterior, axes: Axes | None = None) -> Axes
     basis = basis.basis if isinstance(basis, Posterior) else basis
     if not isinstance(basis, AbstractBasis):
         raise InputError(f"`plots.spectrum` needs a basis or a posterior. Got {type(basis).__name__}.")
-    values, of = getattr(basis, "eigenvalues", None), "the covariance operator"
+    values, of = getattr(basis, "eigenvalues", None), ""
     if values is None:
-        values, of = np.linalg.eigvalsh(np.asarray(basis.covariance))[::-1], "Cov(u)"
+        values, of = np.linalg.eigvalsh(np.asarray(basis.covariance))[::-1], " of Cov(u)"
     # The rest is rounding, of either sign.
     kept = values > len(values) * np.finfo(np.float64).eps * values[0]
     axes = _as_axes(axes, (4.8, 3.2))
     axes.plot(
         1 + np.flatnonzero(kept), values[kept], color=BLUE, lw=0.8, marker="o", ms=3.5, label=type(basis).__name__
     )
-    axes.set(xlabel="m", ylabel=f"eigenvalue of {of}", yscale="log")
+    axes.set(xlabel="m", ylabel=f"eigenvalue{of}", yscale="log")
     return axes
 
 

@@ -116,6 +116,9 @@ def _grid(kernels: tuple[AbstractStationary, ...], num_columns: int, extent: Flo
     if radius < kernel.spectral_reach and not has_tail:
         return None
     counts = np.maximum(1, np.floor(radius / scaled)).astype(int)
+    if len(dims) == 1:
+        # One of few numbers, so that draws for a little more data need not be compiled again.
+        counts = np.minimum(16 * np.ceil(counts / 16).astype(int), MAX_GRID[0])
     axes = [(np.arange(counts[0]) + 0.5) * spacing[0]]
     axes += [(np.arange(-n, n) + 0.5) * step for n, step in zip(counts[1:], spacing[1:], strict=True)]
     omega = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)

@@ -301,7 +301,8 @@ OTHERS = {
     "mean of a loss": (ko.likelihoods.Huber(), lambda p: p.observation_mean, "loss without a density"),
     "quantile of a loss": (ko.likelihoods.Huber(), lambda p: p.quantile(0.5), "loss without a density"),
     "density of a loss": (ko.likelihoods.Huber(), lambda p: p.log_density(np.zeros(3)), "loss without a density"),
-    "noise of new inputs": (ko.likelihoods.Gaussian(np.ones(7)), lambda p: p.observation_mean, "predict.x_new, noise="),
+    "quantile of a custom density": (DENSITIES["Custom"], lambda p: p.quantile(0.5), "cannot give a quantile"),
+    "mean of a custom density": (DENSITIES["Custom"], lambda p: p.observation_mean, "cannot give an observation mean"),
 }
 
 

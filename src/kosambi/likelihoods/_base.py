@@ -56,6 +56,17 @@ class AbstractLikelihood(Module):
         return None
 
     @property
+    def has_moments(self) -> bool:
+        """Whether the mean of an observation is known."""
+        return type(self).raw_mean is not AbstractLikelihood.raw_mean
+
+    @property
+    def has_distribution(self) -> bool:
+        """Whether the distribution function of an observation is known."""
+        names = ("distribution", "predictive_distribution")
+        return any(getattr(type(self), name) is not getattr(AbstractLikelihood, name) for name in names)
+
+    @property
     def lowest(self) -> float:
         """The smallest observation that is possible."""
         return -np.inf

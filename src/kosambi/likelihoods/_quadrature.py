@@ -56,14 +56,24 @@ def gauss_hermite(num_nodes: int) -> Rule:
     return Rule(nodes, weights / weights.sum())
 
 
-def economical(strip: float, largest_deviation: float) -> Rule:
-    """As few nodes as give about eight digits, for summaries of many points and particles."""
-    ratio = largest_deviation / strip
-    for limit, count in ((0.0, 1), (0.02, 3), (0.1, 5), (0.2, 9), (0.3, 13)):
-        if ratio <= limit:
-            return gauss_hermite(count)
-    nodes = nodes_for(strip, largest_deviation * _FEWER_DIGITS / _DIGITS)
-    rule = trapezoidal(nodes)
+# Rules of about eight digits for summaries: the largest deviation, in strips, that each is good for. What is said of
+# one input must not depend on others, so each input gets the rule of its own deviation.
+_GAUSS = ((0.0, 1), (0.1, 5), (0.3, 13))
+_TRAPEZOIDAL = (34, 68, 136, 272, 544, 1088, 2176, 4352, 8704)
+
+
+def rule_number(strip: float | np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """For each deviation the number of the smallest rule that is good for it; the last one beyond all."""
+    limits = [limit for limit, _ in _GAUSS]
+    limits += [2 * np.pi * (count - 1) / (_FEWER_DIGITS * 2 * REACH) for count in _TRAPEZOIDAL]
+    return np.minimum(np.searchsorted(limits, np.asarray(deviation) / strip), len(limits) - 1)
+
+
+def numbered_rule(number: int) -> Rule:
+    """The rule of that number."""
+    if number < len(_GAUSS):
+        return gauss_hermite(_GAUSS[number][1])
+    rule = trapezoidal(_TRAPEZOIDAL[number - len(_GAUSS)])
     inside = np.abs(rule.nodes) <= _FEWER_REACH
     return Rule(rule.nodes[inside], rule.weights[inside] / rule.weights[inside].sum())
 

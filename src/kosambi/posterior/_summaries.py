@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
-from kosambi.likelihoods._quadrature import Rule, economical
+from kosambi.likelihoods._quadrature import Rule, numbered_rule, rule_number
 from kosambi.precision import at_rest, compiled, public
 
 # Components times inputs of one block.
@@ -26,44 +26,64 @@ def likelihood_at(likelihood: AbstractLikelihood, points: Any) -> AbstractLikeli
 
 def moments(likelihood: AbstractLikelihood, means: Array, deviation: Array) -> tuple[Array, Array]:
     """Mean and variance of an observation under the mixture: (N,) each, or (N, C) for classes."""
-    rule = economical(likelihood.strip, float(np.max(deviation, initial=0.0)))
-    first, second = _by_points(lambda model, f, sd: _moments(model, f, sd, rule), likelihood, means, deviation)
+    first, second = _by_rule(_moments, likelihood, means, deviation)
     return first, second
 
 
 def probabilities(likelihood: AbstractLikelihood, means: Array, deviation: Array) -> Float[Array, "N L"]:
     """P(y = k) under the mixture."""
-    rule = economical(likelihood.strip, float(np.max(deviation, initial=0.0)))
-    (table,) = _by_points(lambda model, f, sd: (_probabilities(model, f, sd, rule),), likelihood, means, deviation)
+    (table,) = _by_rule(_probabilities, likelihood, means, deviation)
     return table / np.sum(table, axis=1, keepdims=True)
 
 
+@public
 def log_density(likelihood: AbstractLikelihood, y: Array, means: Array, deviation: Array) -> Float[Array, " N"]:
     """log p(y) under the mixture."""
     if not likelihood.is_density:
         raise likelihood._no_density("a predictive density")
     rule = likelihood.density_rule(deviation)
-    (values,) = _by_points(
-        lambda model, f, sd, z: (_log_density(model, f, sd, z, rule),), likelihood, means, deviation, y
-    )
+    (values,) = _by_blocks(lambda m, f, sd, z: _log_density(m, f, sd, z, rule), likelihood, means, deviation, y)
     return values
 
 
 @public
-def _by_points(function: Any, likelihood: AbstractLikelihood, means: Array, deviation: Array, *others: Array) -> Any:
+def _by_rule(function: Any, likelihood: AbstractLikelihood, means: Array, deviation: Array) -> tuple[Array, ...]:
+    """`function(likelihood, means, deviation, rule)` with the rule that each input needs."""
+    numbers = rule_number(likelihood.strip, deviation)
+    present = np.unique(numbers)
+    if present.size == 0:
+        present = np.zeros(1, dtype=int)
+    results: list[Array] = []
+    for number in present:
+        rule = numbered_rule(int(number))
+        if present.size == 1:
+            return _by_blocks(lambda m, f, sd, r=rule: function(m, f, sd, r), likelihood, means, deviation)
+        chosen = np.flatnonzero(numbers == number)
+        # Filled up to a power of two, so that few shapes are compiled.
+        filled = np.resize(chosen, 2 ** max(5, int(np.ceil(np.log2(len(chosen))))))
+        model = likelihood_at(likelihood, filled)
+        values = _by_blocks(lambda m, f, sd, r=rule: function(m, f, sd, r), model, means[:, filled], deviation[filled])
+        results = results or [np.empty((deviation.shape[0], *value.shape[1:])) for value in values]
+        for result, value in zip(results, values, strict=True):
+            result[chosen] = value[: len(chosen)]
+    return tuple(results)
+
+
+def _by_blocks(
+    function: Any, likelihood: AbstractLikelihood, means: Array, deviation: Array, *others: Array
+) -> tuple[Array, ...]:
     """`function(likelihood, means, deviation, *others)` over blocks of inputs, put together along their axis."""
     num_points = deviation.shape[0]
     size = max(1, _VALUES_AT_ONCE // int(np.prod([means.shape[0], *means.shape[2:]])))
     if num_points <= size:
-        return function(likelihood, means, deviation, *others)
+        return at_rest(function(likelihood, means, deviation, *others))
     results = []
     for start in range(0, num_points, size):
         # The last block is moved back to full length, so that all have the shape that was compiled.
         first = min(start, num_points - size)
         part = slice(first, first + size)
-        block = at_rest(
-            function(likelihood_at(likelihood, part), means[:, part], deviation[part], *(v[part] for v in others))
-        )
+        model = likelihood_at(likelihood, part)
+        block = at_rest(function(model, means[:, part], deviation[part], *(v[part] for v in others)))
         results.append([value[start - first :] for value in block])
     return tuple(np.concatenate(values) for values in zip(*results, strict=True))
 
@@ -77,13 +97,13 @@ def _moments(likelihood: AbstractLikelihood, means: Array, deviation: Array, rul
 
 
 @compiled
-def _probabilities(likelihood: AbstractLikelihood, means: Array, deviation: Array, rule: Rule) -> Array:
-    return jnp.mean(likelihood.raw_probabilities(means, deviation, rule), axis=0)
+def _probabilities(likelihood: AbstractLikelihood, means: Array, deviation: Array, rule: Rule) -> tuple[Array]:
+    return (jnp.mean(likelihood.raw_probabilities(means, deviation, rule), axis=0),)
 
 
 @compiled
-def _log_density(likelihood: AbstractLikelihood, means: Array, deviation: Array, y: Array, rule: Rule) -> Array:
+def _log_density(likelihood: AbstractLikelihood, means: Array, deviation: Array, y: Array, rule: Rule) -> tuple[Array]:
     values = likelihood.raw_log_predictive(y, means, deviation, rule)
     top = jnp.max(values, axis=0)
     safe = jnp.where(jnp.isfinite(top), top, 0.0)
-    return safe + jnp.log(jnp.mean(jnp.exp(values - safe), axis=0))
+    return (safe + jnp.log(jnp.mean(jnp.exp(values - safe), axis=0)),)

@@ -178,7 +178,8 @@ class Posterior:
             # In the report once, however often it is asked.
             self._notes = (*self._notes, *(note for note in notes if note not in self._notes))
             warnings.warn(notes[0], SupportWarning, stacklevel=3)
-        return Prediction(likelihood, latent.means, latent.deviation, support, notes)
+        is_known = not (isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1 and noise is None)
+        return Prediction(likelihood, latent.means, latent.deviation, support, notes, is_noise_known=is_known)
 
     def log_predictive_density(
         self, x_new: ArrayLike, y_new: ArrayLike, *, noise: ArrayLike | None = None

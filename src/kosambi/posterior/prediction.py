@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from kosambi._types import Array, ArrayLike
 from kosambi.errors import InputError, as_float_array
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
-from kosambi.likelihoods._quadrature import Rule, economical
+from kosambi.likelihoods._quadrature import numbered_rule, rule_number
 from kosambi.posterior._quantiles import continuous_quantile, count_quantile, highest_density, highest_probability
 from kosambi.posterior._summaries import likelihood_at, log_density, moments, probabilities
 
@@ -39,9 +39,13 @@ class Prediction:
         deviation: Float[Array, " N"],
         support: Float[Array, " N"],
         warnings: tuple[str, ...] = (),
+        *,
+        is_noise_known: bool = True,
     ) -> None:
         self.likelihood = likelihood
         """With the noise of these inputs, where there is one for each."""
+        self.is_noise_known = is_noise_known
+        """Whether the likelihood holds for new inputs; not where it has one noise for each datum of old ones."""
         self.component_means = means
         """(K, N): the means of the K components of the law of f; (K, N, C) with C latent functions."""
         self.component_deviation = deviation
@@ -79,6 +83,8 @@ class Prediction:
     @property
     def observation_mean(self) -> Float[Array, "N *C"]:
         """E y. For `Categorical` the class probabilities, (N, C); for `Ordinal` the mean class number."""
+        if isinstance(self.likelihood, Gaussian):
+            return self.mean
         return self._observation[0]
 
     @property
@@ -152,7 +158,8 @@ class Prediction:
     def to_pandas(self, coverage: float = 0.95) -> Any:
         """A data frame with one row an input: moments of f and of an observation, interval, probabilities, support.
 
-        Needs pandas: `pip install kosambi[pandas]`.
+        Columns that the likelihood cannot give, such as the interval of a `Custom` cost, are left out. Needs
+        pandas: `pip install kosambi[pandas]`.
         """
         try:
             import pandas as pd  # type: ignore[import-untyped]
@@ -167,9 +174,11 @@ class Prediction:
         if self.likelihood.num_labels is not None:
             labels = np.asarray(self._label_probabilities)
             table |= {f"probability_{k}": labels[:, k] for k in range(labels.shape[1])}
-        elif self.likelihood.is_density:
-            table |= {"observation_mean": self.observation_mean, "observation_variance": self.observation_variance}
-            table |= dict(zip(("lower", "upper"), self.interval(coverage), strict=True))
+        elif self.is_noise_known and self.likelihood.is_density:
+            if self.likelihood.has_moments:
+                table |= {"observation_mean": self.observation_mean, "observation_variance": self.observation_variance}
+            if self.likelihood.has_distribution:
+                table |= dict(zip(("lower", "upper"), self.interval(coverage), strict=True))
         return pd.DataFrame(table | {"support": self.support})
 
     def __repr__(self) -> str:
@@ -181,13 +190,12 @@ class Prediction:
     @property
     def _model(self) -> AbstractLikelihood:
         """The likelihood, refused where the noise of new inputs is not known."""
-        model = self.likelihood
-        if isinstance(model, Gaussian) and model.noise.ndim == 1 and model.noise.shape[0] != self.num_points:
+        if not self.is_noise_known:
             raise InputError(
                 "`Gaussian(noise=...)` holds one noise for each datum, and that of new inputs is not known. "
                 "Pass it: `predict(x_new, noise=...)`."
             )
-        return model
+        return self.likelihood
 
     def _for_each(self, q: ArrayLike, one: Callable[[float], Array]) -> Array:
         levels = as_float_array("q", q)
@@ -206,7 +214,7 @@ class Prediction:
         if model.num_labels is not None:
             below = np.cumsum(np.asarray(self._label_probabilities), axis=1)
             return np.argmax(below >= q * (1.0 - 1e-12), axis=1).astype(float)
-        if not model.is_density:
+        if not model.is_density or not model.has_distribution:
             raise model._no_density("a quantile of an observation")
         if self.num_points == 0:
             return np.empty(0)
@@ -236,9 +244,10 @@ class Prediction:
         return continuous_quantile(noiseless._distribution, q, self.mean, scale, -np.inf)
 
     @functools.cached_property
-    def _rule(self) -> Rule:
-        width = self.likelihood.distribution_width(float(np.max(self.component_means, initial=0.0)))
-        return economical(3.0 * width, float(np.max(self.component_deviation, initial=0.0)))
+    def _rule_numbers(self) -> Int[np.ndarray, " N"]:
+        tops = np.max(self.component_means.reshape(len(self.component_means), self.num_points, -1), axis=(0, 2))
+        widths = np.array([self.likelihood.distribution_width(float(top)) for top in tops])
+        return rule_number(3.0 * widths, self.component_deviation)
 
     def _distribution(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
         """P(observation ≤ y) at some of the inputs, by their numbers; in blocks, on all cores."""
@@ -246,10 +255,16 @@ class Prediction:
         blocks = [slice(start, start + size) for start in range(0, points.shape[0], size)]
 
         def one(block: slice) -> np.ndarray:
-            some = points[block]
-            model = likelihood_at(self._model, some)
-            means, deviation = self.component_means[:, some], self.component_deviation[some]
-            return np.mean(model.predictive_distribution(y[block], means, deviation, self._rule), axis=0)
+            numbers = self._rule_numbers[points[block]]
+            values = np.empty(len(numbers))
+            for number in np.unique(numbers):
+                chosen = numbers == number
+                some = points[block][chosen]
+                model = likelihood_at(self._model, some)
+                means, deviation = self.component_means[:, some], self.component_deviation[some]
+                rule = numbered_rule(int(number))
+                values[chosen] = model.predictive_distribution(y[block][chosen], means, deviation, rule).mean(axis=0)
+            return values
 
         if len(blocks) < 2:
             return one(blocks[0]) if blocks else np.empty(0)
