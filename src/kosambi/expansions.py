@@ -18,7 +18,7 @@ from kosambi.blocks import by_rows
 from kosambi.kernels import AbstractFinite, AbstractKernel
 from kosambi.precision import Module
 
-# Draws that carry features of their own are evaluated a few at a time; this many numbers at once.
+# Numbers of one block of features: enough for all cores, and little enough to stay in their caches.
 _ELEMENTS_AT_ONCE = 2**20
 
 
@@ -54,7 +54,10 @@ class KernelExpansion(AbstractExpansion):
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
         """k(x, s) cᵀ, in blocks of rows."""
         rows = by_rows(
-            lambda block: self.kernel.pairwise(block, self.points) @ self.coefficients.T, x, self.points.shape[0]
+            lambda block: self.kernel.pairwise(block, self.points) @ self.coefficients.T,
+            x,
+            self.points.shape[0],
+            _ELEMENTS_AT_ONCE,
         )
         return rows.T
 
@@ -111,10 +114,12 @@ class FourierExpansion(AbstractExpansion):
         lists, num_frequencies = self.frequencies.shape[:2]
         width = max(num_frequencies, self._draws_a_list * self.cosine.shape[1])
         if lists == 1:
-            return by_rows(lambda rows: self._rows(rows, self.frequencies[0], self.cosine, self.sine), x, width).T
+            return by_rows(
+                lambda rows: self._rows(rows, self.frequencies[0], self.cosine, self.sine), x, width, _ELEMENTS_AT_ONCE
+            ).T
 
         def one(part: tuple[Array, Array, Array]) -> Float[Array, "B N"]:
-            return by_rows(lambda rows: self._rows(rows, *part), x, width).T
+            return by_rows(lambda rows: self._rows(rows, *part), x, width, _ELEMENTS_AT_ONCE).T
 
         missing = lists * self._draws_a_list - self.num_draws
         cosine, sine = (

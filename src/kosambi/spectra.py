@@ -37,7 +37,7 @@ MAX_GRID = (512, 2048)
 # Random frequencies in a list, by the share of the variance that they stand for.
 _RANDOM_FREQUENCIES = ((0.1, 512), (1e-3, 128), (0.0, 32))
 # A tail with less than this share of the variance is left out.
-_NEGLIGIBLE = 1e-12
+_NEGLIGIBLE = 1e-9
 # Kernels reach this many lengthscales, at the most.
 _MARGIN = 20.0
 
@@ -86,8 +86,9 @@ def _draw_term(
         parts.append(_waves(key_grid, term.finite, grid.frequencies[None], amplitudes, num_draws, features))
     if left > _NEGLIGIBLE and (grid is None or grid.has_tail):
         count = next(number for share, number in _RANDOM_FREQUENCIES if left >= share)
-        # Error of the covariance, left/√(2·count·lists), below a fifth of 1/√J.
-        lists = int(np.clip(math.ceil(12.5 * left**2 * num_draws / count), 1, num_draws))
+        # The covariance is off by left/√(2·count·lists). That is to be below a fifth of the Monte Carlo error 1/√J, and
+        # far below it for a tail, since rough kernels leave little else between points that are near.
+        lists = int(np.clip(math.ceil(12.5 * left * num_draws / count), 1, num_draws))
         if grid is None:
             frequencies = np.asarray(_sample(key_frequencies, term.stationary, lists * count, num_columns))
         else:

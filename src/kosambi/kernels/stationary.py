@@ -124,7 +124,7 @@ class SquaredExponential(AbstractRadial):
     @property
     def spectral_reach(self) -> float | None:
         """Standard deviations."""
-        return 7.5
+        return 6.5
 
     def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
         """Standard normal."""
@@ -153,8 +153,8 @@ class AbstractMatern(AbstractRadial):
 
     @property
     def spectral_reach(self) -> float | None:
-        """Where about a millionth of the spectral law is left, or 1e-5 for the rougher ones."""
-        return {1: 1e5, 3: 60.0, 5: 25.0}[self.degrees_of_freedom]
+        """Where 1e-5 of the spectral law is left, and more for the rougher kernels, which have more of it there."""
+        return {1: 40.0, 3: 40.0, 5: 20.0}[self.degrees_of_freedom]
 
     def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
         """Student t."""
