@@ -24,9 +24,11 @@ $(VENV)/.docs-installed: $(VENV)/.dev-installed
 	$(PIP) -e ".[docs]"
 	@touch $@
 
-demo: $(VENV)/.dev-installed ## draw prior functions, a spectrum and particles into demo/
+demo: $(VENV)/.dev-installed ## draw priors, a spectrum, particles, predictions and Thompson sampling into demo/
 	$(BIN)/python examples/prior_functions.py --out demo
 	$(BIN)/python examples/posterior_particles.py --out demo
+	$(BIN)/python examples/predictions.py --out demo
+	$(BIN)/python examples/thompson_sampling.py --out demo
 
 lint: $(VENV)/.dev-installed ## style, types, and the direction of imports
 	$(BIN)/ruff check

@@ -6,7 +6,6 @@ shown or saved, and no setting of matplotlib is changed. Needs matplotlib: `pip 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -78,11 +77,10 @@ def posterior(
     if link is not None:
         name = "P(y = 1 | f)" if likelihood.num_labels == 2 else "E[y | f]"
     axes, percent = _as_axes(axes, (7.2, 4.0)), f"{100 * coverage:g} %"
-    if with_data and not has_labels:
-        # `coverage` is right, so what is refused here is the law of an observation.
-        with contextlib.suppress(InputError):
-            wide, step = prediction.interval(coverage), "mid" if likelihood.is_discrete else None
-            axes.fill_between(x, *wide, step=step, color=BLUE, alpha=0.13, lw=0, label=f"{percent} of y")
+    has_law = likelihood.is_density and likelihood.has_distribution and prediction.is_noise_known
+    if with_data and has_law and not has_labels:
+        wide, step = prediction.interval(coverage), "mid" if likelihood.is_discrete else None
+        axes.fill_between(x, *wide, step=step, color=BLUE, alpha=0.13, lw=0, label=f"{percent} of y")
     axes.fill_between(x, *band, color=BLUE, alpha=0.33, lw=0, label=f"{percent} of {name}")
     if key is not None and num_draws > 0:
         values = _draws(posterior, key, grid, num_draws)
@@ -213,14 +211,11 @@ def _link_and_band(function: Prediction, coverage: float) -> tuple[Link | None, 
     """E[y | ·] where that is known and not f itself, and the band of what is then drawn."""
     likelihood, means, deviation = function.likelihood, function.component_means, function.component_deviation
     lower, upper = function.latent_interval(coverage)
-    if likelihood.num_latents > 1 or not likelihood.is_density:
+    if likelihood.num_latents > 1 or not likelihood.is_density or not likelihood.has_moments:
         return None, (lower, upper)
     reach, link = 5.0 * float(np.max(deviation)), likelihood.observation_mean
     values = np.linspace(np.min(means) - reach, np.max(means) + reach, 1001)
-    try:
-        image = link(values)
-    except InputError:  # a `Custom` cost knows no mean
-        return None, (lower, upper)
+    image = link(values)
     if np.isnan(image).any() or np.array_equal(image, values):
         return None, (lower, upper)
     if np.all(np.diff(image) >= 0):

@@ -51,3 +51,13 @@ def test_auto_needs_a_fraction_of_the_gradients_of_the_papers_sampler(tmp_path):
     (row,) = result["results"]
     assert row["auto"]["agreed"] >= row["auto"]["runs"] - 1
     assert row["ratios"]["gradients"] > 10
+
+
+@pytest.mark.slow
+def test_function_draws_are_linear_in_time_and_bounded_in_memory(tmp_path):
+    result = run("functions", tmp_path)
+    assert result["memory"]["beyond_result_gigabytes"] < 2.0
+    speedups = {row["kernel"]: row["speedup"] for row in result["cholesky"]}
+    assert speedups["SquaredExponential"] > 20
+    assert speedups["Matern52"] > 20
+    assert all(row["ratio"] < 12 for row in result["growth"])
