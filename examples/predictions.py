@@ -1,6 +1,6 @@
 """What a posterior says of new observations: intervals, densities and regions, for counts and for a law with two modes.
 
-Run it with `python examples/predictions.py --out demo`; it needs `kosambi[plots]`.
+Run it with `make demo`, or `python examples/predictions.py --out demo`; it needs `kosambi[plots]`.
 """
 
 # %% Set-up

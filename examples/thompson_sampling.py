@@ -1,6 +1,6 @@
 """Maximise a noisy black box by Thompson sampling: draw a function from the posterior, go where it is largest, repeat.
 
-Run it with `python examples/thompson_sampling.py --out demo`; it needs `kosambi[plots]`.
+Run it with `make demo`, or `python examples/thompson_sampling.py --out demo`; it needs `kosambi[plots]`.
 """
 
 # %% Set-up
@@ -77,7 +77,7 @@ def plot_round(axes: plt.Axes, posterior: ko.Posterior, draw: ko.FunctionDraws, 
     axes.set(title=f"{len(posterior.target.y)} observations", ylim=(-2.9, 2.9))
 
 
-def main(folder: Path, num_rounds: int = 6) -> None:
+def main(folder: Path, num_rounds: int = 12) -> None:
     """Run the rounds, print what was found, and write the picture into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(0)

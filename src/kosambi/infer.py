@@ -97,7 +97,7 @@ def infer(
     # Before anything is computed, so that a wrong y is heard of at once.
     observations = likelihood.check(y)
     chosen_prior = _with_background(_as_prior(prior), background)
-    chosen_basis = _as_basis(key_points, chosen_prior, x, num_inducing, inducing_points, basis)
+    chosen_basis = _as_basis(key_points, chosen_prior, x, num_inducing, inducing_points, basis, background)
     target = Target(chosen_basis, likelihood, x, observations, potential, weights=weights)
     particles, report = sample(
         key_sample, target, sampler, num_particles, initial=initial, precision=precision, progress=progress
@@ -135,12 +135,15 @@ def _as_basis(
     num_inducing: int | None,
     inducing_points: Any,
     basis: Any,
+    background: float | None,
 ) -> AbstractBasis:
     if isinstance(basis, AbstractBasis):
         if num_inducing is not None or not (isinstance(inducing_points, str) and inducing_points == "greedy"):
             raise InputError(
                 "A finished `basis` has its inducing points. Leave out `num_inducing` and `inducing_points`."
             )
+        if background is not None:
+            raise InputError("A finished `basis` has its prior. Leave out `background`, or pass a basis class.")
         if basis.prior is not prior:
             raise InputError("`basis` was made for another prior. Pass `basis.prior` as the prior, or a basis class.")
         return basis

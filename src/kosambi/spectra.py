@@ -38,7 +38,7 @@ MAX_GRID = (512, 2048)
 _RANDOM_FREQUENCIES = ((0.1, 512), (1e-3, 128), (0.0, 32))
 # A tail with less than this share of the variance is left out.
 _NEGLIGIBLE = 1e-9
-# Kernels reach this many lengthscales, at the most.
+# Lengthscales that a period is longer than twice the data, at least; most kernels reach no farther.
 _MARGIN = 20.0
 
 
@@ -108,7 +108,10 @@ def _grid(kernels: tuple[AbstractStationary, ...], num_columns: int, extent: Flo
     dims, lengthscale = _scales(kernel, num_columns)
     if len(dims) > 2:
         return None
-    spacing = 2.0 * np.pi / (2.0 * extent[dims] + _MARGIN * lengthscale)
+    # Kernels with long tails get as long a period as the frequencies that are allowed can fill.
+    longest = 2.0 * np.pi / kernel.spectral_reach * (MAX_GRID[0] if len(dims) == 1 else np.sqrt(MAX_GRID[1]))
+    reach = max(_MARGIN, min(kernel.reach, longest - float(np.max(2.0 * extent[dims] / lengthscale))))
+    spacing = 2.0 * np.pi / (2.0 * extent[dims] + reach * lengthscale)
     scaled = lengthscale * spacing
     # As far out as the kernel asks for, or as so many frequencies of a half space reach.
     largest = MAX_GRID[len(dims) - 1] * float(np.prod(scaled))

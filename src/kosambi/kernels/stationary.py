@@ -80,6 +80,11 @@ class AbstractRadial(AbstractStationary):
         """Scaled frequency beyond which next to nothing of the spectral law lies; None without a density."""
         return None
 
+    @property
+    def reach(self) -> float:
+        """The lengthscales over which values are correlated, for periods of spectra on a grid."""
+        return 20.0
+
     def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
         """The density of scaled frequencies ℓω at squared norm s > 0, in `num_columns` dimensions; with NumPy."""
         raise NotImplementedError(f"{type(self).__name__} has no spectral density in closed form.")
@@ -260,6 +265,11 @@ class RationalQuadratic(AbstractRadial):
         """The density falls as exp(−√(2α) |ω|), or as a normal one for a large α."""
         # Below α = 1 the kernel falls so slowly that no period of a grid is long enough.
         return max(10.0, 35.0 / math.sqrt(2.0 * float(self.alpha))) if self.alpha >= 1 else None
+
+    @property
+    def reach(self) -> float:
+        """Where the correlation has fallen to 1e-6."""
+        return max(20.0, math.sqrt(2.0 * float(self.alpha)) * 10.0 ** (3.0 / float(self.alpha)))
 
     def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
         """∫ N(ω; 0, τ) Gamma(τ) dτ, a Bessel function."""

@@ -242,14 +242,17 @@ class AbstractLikelihood(Module):
         if not self.is_density:
             raise self._no_density("a predictive density")
         deviation = as_float_array("deviation", deviation)
-        rule = self.density_rule(deviation, num_nodes)
+        if num_nodes is None:
+            num_nodes = (
+                544 if is_traced(deviation) else int(np.max(self.density_nodes(deviation), initial=FEWEST_NODES))
+            )
+        rule = trapezoidal(as_count("num_nodes", num_nodes))
         return _log_predictive(self, as_float_array("y", y), as_float_array("mean", mean), deviation, rule)
 
-    def density_rule(self, deviation: Array, num_nodes: int | None = None) -> Rule:
-        """The quadrature rule of predictive densities: p(y | ·) may be narrower than its cost's strip says."""
-        if num_nodes is not None or is_traced(deviation):
-            return trapezoidal(as_count("num_nodes", num_nodes or 544))
-        return trapezoidal(nodes_for(min(self.strip, self.width), float(np.max(deviation, initial=0.0))))
+    def density_nodes(self, deviation: np.ndarray) -> np.ndarray:
+        """How many nodes a predictive density needs: p(y | ·) may be narrower than its cost's strip says."""
+        strip = min(self.strip, self.width)
+        return np.array([nodes_for(strip, float(value)) for value in np.ravel(deviation)], dtype=int)
 
     def distribution_width(self, top: float) -> float:
         """The smallest scale on which P(observation ≤ y | f) changes with f, for any y and f up to `top`."""

@@ -65,7 +65,7 @@ class MatheronDraws(Module):
             warnings.warn(
                 f"The matrix R of Matheron's rule is not a covariance: {clipping.negative} negative eigenvalues, "
                 f"{100 * clipping.share:.2g} % of its trace, were set to zero. "
-                'Use `RitzBasis` or `PointBasis`, or method="pathwise", which has no such defect.',
+                'Use method="pathwise", which has no such defect, or a `GaussianProcess`.',
                 RoundingWarning,
                 stacklevel=3,
             )

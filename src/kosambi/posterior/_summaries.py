@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from kosambi._types import Array
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
-from kosambi.likelihoods._quadrature import Rule, numbered_rule, rule_number
+from kosambi.likelihoods._quadrature import Rule, numbered_rule, rule_number, trapezoidal
 from kosambi.precision import at_rest, compiled, public
 
 # Components times inputs of one block.
@@ -24,15 +26,19 @@ def likelihood_at(likelihood: AbstractLikelihood, points: Any) -> AbstractLikeli
     return likelihood
 
 
+@public
 def moments(likelihood: AbstractLikelihood, means: Array, deviation: Array) -> tuple[Array, Array]:
     """Mean and variance of an observation under the mixture: (N,) each, or (N, C) for classes."""
-    first, second = _by_rule(_moments, likelihood, means, deviation)
+    numbers = rule_number(likelihood.strip, deviation)
+    first, second = _by_rule(_moments, numbered_rule, numbers, likelihood, means, deviation)
     return first, second
 
 
+@public
 def probabilities(likelihood: AbstractLikelihood, means: Array, deviation: Array) -> Float[Array, "N L"]:
     """P(y = k) under the mixture."""
-    (table,) = _by_rule(_probabilities, likelihood, means, deviation)
+    numbers = rule_number(likelihood.strip, deviation)
+    (table,) = _by_rule(_probabilities, numbered_rule, numbers, likelihood, means, deviation)
     return table / np.sum(table, axis=1, keepdims=True)
 
 
@@ -41,28 +47,33 @@ def log_density(likelihood: AbstractLikelihood, y: Array, means: Array, deviatio
     """log p(y) under the mixture."""
     if not likelihood.is_density:
         raise likelihood._no_density("a predictive density")
-    rule = likelihood.density_rule(deviation)
-    (values,) = _by_blocks(lambda m, f, sd, z: _log_density(m, f, sd, z, rule), likelihood, means, deviation, y)
+    counts = likelihood.density_nodes(deviation)
+    (values,) = _by_rule(_log_density, trapezoidal, counts, likelihood, means, deviation, y)
     return values
 
 
-@public
-def _by_rule(function: Any, likelihood: AbstractLikelihood, means: Array, deviation: Array) -> tuple[Array, ...]:
-    """`function(likelihood, means, deviation, rule)` with the rule that each input needs."""
-    numbers = rule_number(likelihood.strip, deviation)
+def _by_rule(
+    function: Any,
+    rule_of: Callable[[int], Rule],
+    numbers: Int[np.ndarray, " N"],
+    likelihood: AbstractLikelihood,
+    means: Array,
+    deviation: Array,
+    *others: Array,
+) -> tuple[Array, ...]:
+    """`function(rule, likelihood, means, deviation, *others)` with the rule that each input needs by itself."""
     present = np.unique(numbers)
-    if present.size == 0:
-        present = np.zeros(1, dtype=int)
+    if present.size <= 1:
+        rule = rule_of(int(present[0]) if present.size else 1)
+        return _by_blocks(functools.partial(function, rule), likelihood, means, deviation, *others)
     results: list[Array] = []
     for number in present:
-        rule = numbered_rule(int(number))
-        if present.size == 1:
-            return _by_blocks(lambda m, f, sd, r=rule: function(m, f, sd, r), likelihood, means, deviation)
         chosen = np.flatnonzero(numbers == number)
         # Filled up to a power of two, so that few shapes are compiled.
         filled = np.resize(chosen, 2 ** max(5, int(np.ceil(np.log2(len(chosen))))))
-        model = likelihood_at(likelihood, filled)
-        values = _by_blocks(lambda m, f, sd, r=rule: function(m, f, sd, r), model, means[:, filled], deviation[filled])
+        arrays = (means[:, filled], deviation[filled], *(v[filled] for v in others))
+        rule = rule_of(int(number))
+        values = _by_blocks(functools.partial(function, rule), likelihood_at(likelihood, filled), *arrays)
         results = results or [np.empty((deviation.shape[0], *value.shape[1:])) for value in values]
         for result, value in zip(results, values, strict=True):
             result[chosen] = value[: len(chosen)]
@@ -89,7 +100,7 @@ def _by_blocks(
 
 
 @compiled
-def _moments(likelihood: AbstractLikelihood, means: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+def _moments(rule: Rule, likelihood: AbstractLikelihood, means: Array, deviation: Array) -> tuple[Array, Array]:
     first, second = likelihood.raw_moments(means, deviation, rule)
     second = jnp.broadcast_to(second, first.shape)
     centre = jnp.mean(first, axis=0)
@@ -97,12 +108,12 @@ def _moments(likelihood: AbstractLikelihood, means: Array, deviation: Array, rul
 
 
 @compiled
-def _probabilities(likelihood: AbstractLikelihood, means: Array, deviation: Array, rule: Rule) -> tuple[Array]:
+def _probabilities(rule: Rule, likelihood: AbstractLikelihood, means: Array, deviation: Array) -> tuple[Array]:
     return (jnp.mean(likelihood.raw_probabilities(means, deviation, rule), axis=0),)
 
 
 @compiled
-def _log_density(likelihood: AbstractLikelihood, means: Array, deviation: Array, y: Array, rule: Rule) -> tuple[Array]:
+def _log_density(rule: Rule, likelihood: AbstractLikelihood, means: Array, deviation: Array, y: Array) -> tuple[Array]:
     values = likelihood.raw_log_predictive(y, means, deviation, rule)
     top = jnp.max(values, axis=0)
     safe = jnp.where(jnp.isfinite(top), top, 0.0)

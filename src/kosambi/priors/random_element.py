@@ -131,7 +131,7 @@ class GaussianRandomElement(AbstractPrior):
         return _accurate_parts(key, self.kernel, self.measure, num_draws, extent)
 
     def with_background(
-        self, share: float = 0.1, reach: float = 3.0, *, num_points: int = 1000
+        self, share: float = 0.3, reach: float = 3.0, *, num_points: int = 1000
     ) -> GaussianRandomElement:
         """The same prior with a broad normal background mixed into ν, so that its variance vanishes farther out.
 
@@ -152,7 +152,7 @@ class GaussianRandomElement(AbstractPrior):
         """
         share, reach = float(as_positive("share", share)), float(as_positive("reach", reach))
         if not share < 1.0:
-            raise InputError(f"`share` must lie between 0 and 1. Got {share!r}. A tenth is plenty.")
+            raise InputError(f"`share` must lie between 0 and 1. Got {share!r}. The default is 0.3.")
         if not isinstance(self.measure, PointMeasure):
             raise InputError("`with_background` is for a measure made of points. Mix others with `measures.mixture`.")
         centre = self.measure.weights @ self.measure.points
