@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +12,8 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike
-from kosambi.errors import InputError, as_float_array, as_inputs, is_traced
-from kosambi.expansions import AbstractExpansion
+from kosambi.errors import DomainWarning, InputError, as_float_array, as_inputs, is_traced
+from kosambi.expansions import AbstractExpansion, FourierExpansion
 from kosambi.precision import Module, at_rest, compiled, lift, public, warn_once_if_single
 
 # Values of one block of rows in a call with concrete inputs, which are computed one after the other.
@@ -93,7 +94,8 @@ class FunctionDraws(Module):
         if is_traced((self, x)):
             warn_once_if_single("A function draw is evaluated")
             return _evaluate(self.parts, x)
-        block = max(1, _VALUES_AT_ONCE // size)
+        self._warn_beyond_window(np.asarray(x))
+        block = max(1, _VALUES_AT_ONCE // max(1, size))
         if x.shape[0] <= block:
             return at_rest(_evaluate(self.parts, x))
         # One block after the other into an array of the host, so that nothing as large as the result is held twice.
@@ -103,6 +105,18 @@ class FunctionDraws(Module):
             first = min(start, x.shape[0] - block)
             values[:, first : first + block] = _evaluate(parts, x[first : first + block])
         return values
+
+    def _warn_beyond_window(self, x: np.ndarray) -> None:
+        windows = [p.window for p in self.parts if isinstance(p, FourierExpansion) and p.window is not None]
+        if windows and np.any(np.ptp(x, axis=0) > (smallest := np.min(windows, axis=0))):
+            column = int(np.argmax(np.ptp(x, axis=0) / smallest))
+            warnings.warn(
+                f"Inputs lie farther apart (column {column}: {np.ptp(x[:, column]):.3g}) than functions were drawn "
+                f"for ({smallest[column]:.3g}): beyond that a draw repeats with its sign turned. Each value by itself "
+                "is right. Draw with `posterior.functions(key, domain=[low, high])`.",
+                DomainWarning,
+                stacklevel=5,
+            )
 
 
 @compiled

@@ -40,6 +40,10 @@ class RoundingWarning(UserWarning):
     """A number that cannot be negative came out so by more than rounding, and was set to zero."""
 
 
+class DomainWarning(UserWarning):
+    """A function is evaluated over a wider range than it was drawn for."""
+
+
 class SupportWarning(UserWarning):
     """A prediction is asked for where the prior has next to no variance."""
 

@@ -99,11 +99,17 @@ class FourierExpansion(AbstractExpansion):
     frequencies: Float[Array, "G R D"]
     cosine: Float[Array, "J P R"]
     sine: Float[Array, "J P R"]
+    window: Float[Array, " D"] | None = None
+    """Inputs farther apart than this in a column have a wrong covariance, since waves on a grid repeat."""
 
     @property
     def num_draws(self) -> int:
         """J."""
         return int(self.cosine.shape[0])
+
+    def within(self, window: Float[Array, " D"]) -> FourierExpansion:
+        """The same, good for inputs that are no farther apart than `window`."""
+        return FourierExpansion(self.factors, self.frequencies, self.cosine, self.sine, window)
 
     @property
     def _draws_a_list(self) -> int:
@@ -145,7 +151,7 @@ class FourierExpansion(AbstractExpansion):
         """The draws chosen, each with its list of frequencies."""
         shared = self.frequencies.shape[0] == 1
         frequencies = self.frequencies if shared else self.frequencies[indices // self._draws_a_list]
-        return FourierExpansion(self.factors, frequencies, self.cosine[indices], self.sine[indices])
+        return FourierExpansion(self.factors, frequencies, self.cosine[indices], self.sine[indices], self.window)
 
 
 def product_features(factors: tuple[AbstractFinite, ...], x: Float[Array, "N D"]) -> Float[Array, "N P"]:

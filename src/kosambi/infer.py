@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Int
 
 from kosambi import inducing
 from kosambi._types import Array, ArrayLike, Key
@@ -162,6 +163,11 @@ def _as_points(key: Key, prior: AbstractPrior, x: Array, num_inducing: int | Non
         if num_inducing is not None:
             raise InputError("`inducing_points` were given, so `num_inducing` has no use. Leave out one of the two.")
         return as_inputs("inducing_points", how, x.shape[1])
+    if isinstance(num_inducing, str):
+        raise InputError(
+            f"`num_inducing` must be a whole number or None. Got {num_inducing!r}. None takes as many "
+            "as explain the prior."
+        )
     if num_inducing is not None:
         num_inducing = as_count("num_inducing", num_inducing, at_most=x.shape[0], limit_name="the number of rows of x")
     if how == "greedy" and num_inducing is not None:
@@ -170,11 +176,16 @@ def _as_points(key: Key, prior: AbstractPrior, x: Array, num_inducing: int | Non
         raise InputError(
             f'`inducing_points` must be "greedy", "kmeans", "uniform", or points of shape (M, D). Got {how!r}.'
         )
+    indices = _enough(prior, x) if num_inducing is None else np.arange(num_inducing)
+    if how == "greedy":
+        return x[indices]
+    number = len(indices)
+    return x[inducing.kmeans(key, x, number) if how == "kmeans" else inducing.uniform(key, x, number)]
+
+
+def _enough(prior: AbstractPrior, x: Array) -> Int[np.ndarray, " M"]:
+    """Greedy points that explain nearly all prior variance at the data, or as many as are allowed."""
     most = min(x.shape[0], max(64, math.ceil(4 * math.sqrt(x.shape[0]))), 1024)
     path = inducing.greedy_path(prior, x, most)
     enough = np.flatnonzero(path.residual_trace <= (1.0 - ENOUGH) * path.prior_trace)
-    indices = path.indices[: int(enough[0]) + 1] if enough.size else path.indices
-    if how == "greedy":
-        return x[indices]
-    number = num_inducing or len(indices)
-    return x[inducing.kmeans(key, x, number) if how == "kmeans" else inducing.uniform(key, x, number)]
+    return path.indices[: int(enough[0]) + 1] if enough.size else path.indices

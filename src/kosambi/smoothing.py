@@ -106,11 +106,15 @@ class Envelope(AbstractFinite):
         return jnp.zeros((num_frequencies, num_columns)).at[:, dims].set(drawn)
 
     def stationary_part(self) -> SquaredExponential | None:
-        """exp(−½ (x−z)ᵀQ(x−z)) as a kernel, where Q is diagonal; for concrete parameters."""
+        """exp(−½ (x−z)ᵀQ(x−z)) as a kernel, where Q is diagonal and not zero; for concrete parameters."""
         dims, precision = self._precision()
         scales = np.diagonal(np.asarray(precision))
-        if not np.allclose(precision, np.diag(scales), rtol=0.0, atol=1e-14 * float(np.max(scales))):
+        largest = float(np.max(scales))
+        if not np.allclose(precision, np.diag(scales), rtol=0.0, atol=1e-14 * largest) or not largest > 0:
             return None
+        # A column in which the measure has no width is all in the envelope.
+        varies = scales > 1e-10 * largest
+        dims, scales = dims[varies], scales[varies]
         return SquaredExponential(scales**-0.5, 1.0, active_dims=tuple(dims.tolist()))
 
     def _precision(self) -> tuple[np.ndarray, Float[Array, "A A"]]:

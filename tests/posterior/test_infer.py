@@ -95,14 +95,17 @@ def test_far_from_the_data_a_random_element_warns():
         p = posterior.predict([[0.0], [7.0], [30.0]])
     assert np.all(p.support[1:] < 0.05)
     assert "false certainty" in p.warnings[0]
-    assert "2 of 3 new inputs" in posterior.report.warnings[0]
-    assert "warning: 2 of 3" in str(posterior.report)
+    assert "Some new inputs" in posterior.report.warnings[0]
+    assert "warning: Some new inputs" in str(posterior.report)
     expected = prior.variance([[0.0]])[0] / prior.variance(X).max()
     assert p.support[0] == pytest.approx(min(1.0, expected))
     # Said once, however often it is asked.
     with pytest.warns(ko.errors.SupportWarning):
-        posterior.predict([[0.0], [7.0], [30.0]])
+        posterior.predict([[0.0], [9.0]])
     assert len(posterior.report.warnings) == 1
+    # A linear function is certain at zero, and that is not false.
+    line = ko.infer(jax.random.key(5), k.Linear(), lk.Gaussian(0.2), X, Y)
+    assert line.predict([[0.0]]).variance[0] == 0.0
 
 
 def test_a_background_carries_a_random_element_farther():

@@ -10,11 +10,11 @@ from kosambi.kernels._base import Constant as Constant
 from kosambi.kernels._base import Product as Product
 from kosambi.kernels._base import Sum as Sum
 from kosambi.kernels.linear import Linear as Linear
+from kosambi.kernels.periodic import Periodic as Periodic
+from kosambi.kernels.rational_quadratic import RationalQuadratic as RationalQuadratic
 from kosambi.kernels.stationary import AbstractRadial as AbstractRadial
 from kosambi.kernels.stationary import AbstractStationary as AbstractStationary
 from kosambi.kernels.stationary import Matern12 as Matern12
 from kosambi.kernels.stationary import Matern32 as Matern32
 from kosambi.kernels.stationary import Matern52 as Matern52
-from kosambi.kernels.stationary import Periodic as Periodic
-from kosambi.kernels.stationary import RationalQuadratic as RationalQuadratic
 from kosambi.kernels.stationary import SquaredExponential as SquaredExponential

@@ -30,6 +30,7 @@ from kosambi.kernels._base import AbstractKernel
 from kosambi.kernels._columns import as_active_dims, check_selected, min_columns, select
 from kosambi.kernels._distance import squared_distance
 from kosambi.kernels._matern import matern12, matern32, matern52
+from kosambi.kernels._spread import spread_probabilities
 
 
 class AbstractStationary(AbstractKernel):
@@ -71,9 +72,32 @@ class AbstractStationary(AbstractKernel):
         `num_columns` counts the columns that the kernel looks at; frequencies are in radians a unit of x.
         """
 
+    def spread_frequencies(
+        self, generator: np.random.Generator, num_frequencies: int, num_columns: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Frequencies with weights, so that k(x, z) = variance · E weight cos ω·(x − z), many of them far out; NumPy.
+
+        Far out lies little of the variance, but most of what is left of it between points that are near. Without a
+        better way the frequencies are plain ones, with weights one.
+        """
+        key = jax.random.key(int(generator.integers(2**31)))
+        return np.asarray(self.sample_frequencies(key, num_frequencies, num_columns)), np.ones(num_frequencies)
+
 
 class AbstractRadial(AbstractStationary):
     """A stationary kernel of the scaled distance."""
+
+    def spread_frequencies(
+        self, generator: np.random.Generator, num_frequencies: int, num_columns: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Random directions, with norms of which half are spread over the logarithm of what lies beyond them."""
+        beyond, weights = spread_probabilities(generator, num_frequencies)
+        norms = self.spectral_tail(beyond, 0.0, num_columns)
+        if norms is None:
+            return super().spread_frequencies(generator, num_frequencies, num_columns)
+        directions = generator.normal(size=(num_frequencies, num_columns))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        return norms[:, None] * directions / np.asarray(self.lengthscale), weights
 
     @property
     def spectral_reach(self) -> float | None:
@@ -226,126 +250,3 @@ class Matern52(AbstractMatern):
     def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
         """(1 + √5 t + 5s/3) exp(−√5 t)."""
         return matern52(5.0 * s)
-
-
-class RationalQuadratic(AbstractRadial):
-    """variance · (1 + s/(2α))^(−α): a mixture of squared exponentials over lengthscales.
-
-    Arguments:
-        alpha: how narrow the mixture is; the squared exponential is the limit of a large `alpha`.
-
-    >>> import kosambi as ko
-    >>> ko.kernels.RationalQuadratic(alpha=2.0)([[0.0]], [[1.0]]).round(4)
-    array([[0.64]])
-    """
-
-    alpha: Array
-
-    def __init__(
-        self,
-        lengthscale: ArrayLike = 1.0,
-        variance: ArrayLike = 1.0,
-        alpha: ArrayLike = 1.0,
-        *,
-        active_dims: Any = None,
-    ) -> None:
-        super().__init__(lengthscale, variance, active_dims=active_dims)
-        self.alpha = as_positive("RationalQuadratic(alpha=...)", alpha)
-
-    def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
-        """(1 + s/(2α))^(−α), through log1p so that a large α loses no digits."""
-        return jnp.exp(-self.alpha * jnp.log1p(0.5 * s / self.alpha))
-
-    def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
-        """√τ with τ ~ Gamma(α) of mean one."""
-        return jnp.sqrt(jax.random.gamma(key, self.alpha, (num_frequencies,)) / self.alpha)
-
-    @property
-    def spectral_reach(self) -> float | None:
-        """The density falls as exp(−√(2α) |ω|), or as a normal one for a large α."""
-        # Below α = 1 the kernel falls so slowly that no period of a grid is long enough.
-        return max(10.0, 35.0 / math.sqrt(2.0 * float(self.alpha))) if self.alpha >= 1 else None
-
-    @property
-    def reach(self) -> float:
-        """Where the correlation has fallen to 1e-6."""
-        return max(20.0, math.sqrt(2.0 * float(self.alpha)) * 10.0 ** (3.0 / float(self.alpha)))
-
-    def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
-        """∫ N(ω; 0, τ) Gamma(τ) dτ, a Bessel function."""
-        from scipy.special import kve
-
-        alpha = float(self.alpha)
-        order, argument = alpha - 0.5 * num_columns, np.sqrt(2.0 * alpha * s)
-        constant = math.log(2.0) + alpha * math.log(alpha) - math.lgamma(alpha)
-        constant -= 0.5 * num_columns * math.log(2.0 * math.pi)
-        power = 0.5 * order * np.log(s / (2.0 * alpha))
-        return np.exp(constant + power + np.log(kve(order, argument)) - argument)
-
-
-class Periodic(AbstractStationary):
-    """variance · exp(−2 Σ_d sin²(π(x_d − z_d)/p_d)/ℓ_d²): functions that repeat with period p.
-
-    Arguments:
-        lengthscale: smoothness within a period, without a unit.
-        period: p, in the units of x; a number, or one a column.
-
-    >>> import kosambi as ko
-    >>> ko.kernels.Periodic(period=2.0)([[0.0]], [[1.0], [2.0]]).round(4)
-    array([[0.1353, 1.    ]])
-    """
-
-    period: Array
-
-    def __init__(
-        self,
-        lengthscale: ArrayLike = 1.0,
-        variance: ArrayLike = 1.0,
-        period: ArrayLike = 1.0,
-        *,
-        active_dims: Any = None,
-    ) -> None:
-        super().__init__(lengthscale, variance, active_dims=active_dims)
-        self.period = as_positive("Periodic(period=...)", period, max_ndim=1)
-
-    def check_columns(self, num_columns: int) -> None:
-        """Refuse inputs whose columns do not match the lengthscales, periods or `active_dims`."""
-        per_column = {"lengthscale": self.lengthscale, "period": self.period}
-        check_selected("Periodic", self.active_dims, per_column, num_columns)
-
-    @property
-    def min_columns(self) -> int:
-        """The smallest number of input columns that fits the parameters."""
-        return min_columns(self.active_dims, self.lengthscale, self.period)
-
-    def pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
-        """A squared exponential on the unit circle: 4 sin²(a/2) is the squared distance of two points there."""
-        return self.variance * jnp.exp(-0.5 * squared_distance(self._on_circles(x), self._on_circles(z)))
-
-    def _on_circles(self, x: Float[Array, "N D"]) -> Float[Array, "N B"]:
-        angle = 2.0 * jnp.pi * select(x, self.active_dims) / self.period
-        return jnp.concatenate([jnp.cos(angle) / self.lengthscale, jnp.sin(angle) / self.lengthscale], axis=1)
-
-    def sample_frequencies(self, key: Key, num_frequencies: int, num_columns: int) -> Float[Array, "R A"]:
-        """Harmonics n of 2π/p with probability exp(−a) I_n(a), a = ℓ⁻²: the difference of two Poisson counts."""
-        key_plus, key_minus, key_normal = jax.random.split(key, 3)
-        shape = (num_frequencies, num_columns)
-        rate = jnp.broadcast_to(0.5 / jnp.square(self.lengthscale), shape)
-        # Beyond a rate of 1e5 Poisson counts are as good as normal, and JAX draws them in single precision.
-        counted = jnp.minimum(rate, 1e5)
-        harmonic = jax.random.poisson(key_plus, counted, shape) - jax.random.poisson(key_minus, counted, shape)
-        rounded = jnp.round(jnp.sqrt(2.0 * rate) * jax.random.normal(key_normal, shape))
-        return 2.0 * jnp.pi * jnp.where(rate > 1e5, rounded, harmonic) / self.period
-
-    def harmonics(self, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """All frequencies ω = 2πn/p of one of its columns that matter, of both signs, and their shares; with NumPy."""
-        from scipy.special import ive
-
-        lengthscale, period = (
-            np.atleast_1d(v)[-1 if np.size(v) == 1 else column] for v in (self.lengthscale, self.period)
-        )
-        rate = 1.0 / lengthscale**2
-        last = int(12.0 + 9.0 * np.sqrt(rate))
-        numbers = np.arange(-last, last + 1)
-        shares = ive(numbers, rate)
-        return 2.0 * np.pi * numbers / period, shares / shares.sum()

@@ -250,19 +250,21 @@ class AbstractLikelihood(Module):
         return _log_predictive(self, as_float_array("y", y), as_float_array("mean", mean), deviation, rule)
 
     def density_nodes(self, deviation: np.ndarray) -> np.ndarray:
-        """How many nodes a predictive density needs: p(y | ·) may be narrower than its cost's strip says."""
-        strip = min(self.strip, self.width)
-        return np.array([nodes_for(strip, float(value)) for value in np.ravel(deviation)], dtype=int)
+        """How many nodes the predictive density of each input needs."""
+        return np.array([nodes_for(self.strip, float(value)) for value in np.ravel(deviation)], dtype=int)
 
-    def distribution_width(self, top: float) -> float:
-        """The smallest scale on which P(observation ≤ y | f) changes with f, for any y and f up to `top`."""
-        del top
-        return self.strip / 3.0
+    def distribution_width(self, y: np.ndarray) -> np.ndarray:
+        """The scale on which P(observation ≤ y | f) changes with f."""
+        return np.full(np.shape(y), self.strip / 3.0)
 
-    @property
-    def width(self) -> float:
-        """The smallest scale on which p(y | f) changes with f, for quadrature where the cost is not convex."""
-        return np.inf
+    def thresholds(self, y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray | None, np.ndarray] | None:
+        """Between which f an observation is at most y, for a uniform t: P(observation ≤ y | f) = P(lower < f ≤ upper).
+
+        With them P(observation ≤ y) is an average of normal distribution functions, which is smooth where the noise is
+        narrow beside the deviation of f. `lower` is None where there is none; None for both if they are not known.
+        """
+        del y, t
+        return None
 
     def rule(self, deviation: Array, num_nodes: int | None = None) -> Rule:
         """The quadrature rule for residual standard deviations up to the largest of `deviation`."""

@@ -69,6 +69,10 @@ def rule_number(strip: float | np.ndarray, deviation: np.ndarray) -> np.ndarray:
     return np.minimum(np.searchsorted(limits, np.asarray(deviation) / strip), len(limits) - 1)
 
 
+IS_WIDE = len(_GAUSS)
+"""The first number of a rule with many nodes."""
+
+
 def numbered_rule(number: int) -> Rule:
     """The rule of that number."""
     if number < len(_GAUSS):

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import as_positive
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations
+from kosambi.likelihoods._predictive import student_log_predictive
 from kosambi.likelihoods._quadrature import Rule
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -210,6 +211,11 @@ class StudentT(AbstractLikelihood):
         """f + s·t."""
         return f + self.scale * jax.random.t(key, self.degrees_of_freedom, jnp.shape(f))
 
+    def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """An integral over the precision of a normal variable."""
+        del rule
+        return student_log_predictive(y - mean, deviation, self.degrees_of_freedom, self.scale)
+
     def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
         """The mean, and the variances added; NaN and infinity where they do not exist."""
         del rule
@@ -220,3 +226,9 @@ class StudentT(AbstractLikelihood):
         from scipy.special import stdtr
 
         return stdtr(self.degrees_of_freedom, (y - f) / self.scale)
+
+    def thresholds(self, y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray | None, np.ndarray] | None:
+        """y less a quantile of the noise."""
+        from scipy.special import stdtrit
+
+        return None, y - self.scale * stdtrit(self.degrees_of_freedom, t)

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_positive
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, tiny
+from kosambi.likelihoods._predictive import squared_rate_log_predictive
 from kosambi.likelihoods._quadrature import Rule
 from kosambi.likelihoods.positive import exponential_moments
 
@@ -68,11 +69,6 @@ class Poisson(AbstractLikelihood):
     def lowest(self) -> float:
         """Zero."""
         return 0.0
-
-    @property
-    def width(self) -> float:
-        """p(y | f) with the squared link has two peaks of width ½."""
-        return 0.5
 
     def check(self, y: ArrayLike) -> Float[Array, " N"]:
         """Counts."""
@@ -130,9 +126,25 @@ class Poisson(AbstractLikelihood):
         first = jnp.square(mean) + variance
         return first, first + 2.0 * variance * (variance + 2.0 * jnp.square(mean))
 
-    def distribution_width(self, top: float) -> float:
+    def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """Around the mode; with the squared link on either side of zero."""
+        if self.link == "exp":
+            return super().raw_log_predictive(y, mean, deviation, rule)
+        return squared_rate_log_predictive(y, mean, deviation)
+
+    def distribution_width(self, y: np.ndarray) -> np.ndarray:
         """The relative deviation of the count, or half a unit."""
-        return float(min(1.0, np.exp(-0.5 * top))) if self.link == "exp" else 0.5
+        if self.link == "square":
+            return np.full(np.shape(y), 0.5)
+        return np.minimum(0.5, (np.maximum(y, 0.0) + 1.0) ** -0.5)
+
+    def thresholds(self, y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray | None, np.ndarray] | None:
+        """A rate has no more than y counts with the probability that a gamma variable of shape y + 1 exceeds it."""
+        from scipy.special import gammaincinv
+
+        rate = np.where(np.asarray(y) < 0, 0.0, gammaincinv(np.maximum(np.floor(y), 0.0) + 1.0, t))
+        with np.errstate(divide="ignore"):
+            return (None, np.log(rate)) if self.link == "exp" else (-np.sqrt(rate), np.sqrt(rate))
 
     def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
         """A regularised incomplete gamma function of the rate."""
@@ -271,9 +283,18 @@ class NegativeBinomial(AbstractLikelihood):
         del rule
         return exponential_moments(mean, deviation, 1.0, self.dispersion)
 
-    def distribution_width(self, top: float) -> float:
+    def distribution_width(self, y: np.ndarray) -> np.ndarray:
         """The relative deviation of the count."""
-        return float(min(1.0, np.sqrt(self.dispersion + np.exp(-top))))
+        return np.minimum(0.5, np.sqrt(self.dispersion + 1.0 / (np.maximum(y, 0.0) + 1.0)))
+
+    def thresholds(self, y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray | None, np.ndarray] | None:
+        """There are no more than y counts with the probability that a beta variable lies below 1/(1 + αe^f)."""
+        from scipy.special import betaincinv
+
+        share = betaincinv(1.0 / self.dispersion, np.maximum(np.floor(y), 0.0) + 1.0, t)
+        with np.errstate(divide="ignore"):
+            value = np.log1p(-share) - np.log(share) - np.log(self.dispersion)
+        return None, np.where(np.asarray(y) < 0, -np.inf, value)
 
     def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
         """A regularised incomplete beta function."""

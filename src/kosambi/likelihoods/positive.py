@@ -24,7 +24,11 @@ def exponential_moments(
     variance = jnp.square(deviation)
     first = jnp.exp(mean + 0.5 * variance)
     second = jnp.square(first) * jnp.exp(variance)
-    return first, linear * first + square * second + jnp.square(first) * jnp.expm1(variance)
+    # A factor of zero is left out, because it would turn a moment that overflows into NaN.
+    noise = jnp.where(jnp.asarray(linear) > 0, linear * first, 0.0) + jnp.where(
+        jnp.asarray(square) > 0, square * second, 0.0
+    )
+    return first, noise + jnp.where(variance > 0, jnp.square(first) * jnp.expm1(variance), 0.0)
 
 
 class Gamma(AbstractLikelihood):
@@ -85,9 +89,18 @@ class Gamma(AbstractLikelihood):
         del rule
         return exponential_moments(mean, deviation, 0.0, 1.0 / self.shape)
 
-    def distribution_width(self, top: float) -> float:
+    def distribution_width(self, y: np.ndarray) -> np.ndarray:
         """The relative deviation 1/√a."""
-        return float(min(1.0, self.shape**-0.5))
+        return np.full(np.shape(y), min(0.5, float(self.shape) ** -0.5))
+
+    def thresholds(self, y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray | None, np.ndarray] | None:
+        """y lies above a e^f times a gamma variable for all f up to this."""
+        from scipy.special import gammaincinv
+
+        with np.errstate(divide="ignore"):
+            return None, np.log(self.shape * np.maximum(y, 0.0)) - np.log(
+                np.maximum(gammaincinv(self.shape, t), 1e-300)
+            )
 
     def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
         """A regularised incomplete gamma function."""

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import as_positive
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations, tiny
+from kosambi.likelihoods._predictive import log_upper_tail
 from kosambi.likelihoods._quadrature import Rule
 from kosambi.likelihoods.continuous import LOG_2PI, location_variance
 
@@ -104,9 +105,14 @@ class Laplace(AbstractLikelihood):
         del rule
         sd, b = jnp.maximum(deviation, tiny(mean)), self.scale
         z, tilt = (y - mean) / sd, sd / b
-        above = (y - mean) / b + log_ndtr(-z - tilt)
-        below = -(y - mean) / b + log_ndtr(z - tilt)
-        return 0.5 * jnp.square(tilt) - jnp.log(2.0 * b) + jnp.logaddexp(above, below)
+
+        def side(z: Array) -> Array:
+            # zτ + τ²/2 + log Φ(−z − τ), as −z²/2 + ... where its terms would cancel.
+            a = z + tilt
+            near = z * tilt + 0.5 * jnp.square(tilt) + log_ndtr(-jnp.minimum(a, 0.0))
+            return jnp.where(a > 0, log_upper_tail(jnp.maximum(a, 0.0)) - 0.5 * jnp.square(z), near)
+
+        return jnp.logaddexp(side(z), side(-z)) - jnp.log(2.0 * b)
 
     def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
         """The mean, and the variances added."""

@@ -15,11 +15,13 @@ from jaxtyping import Float
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_count
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate, tiny
-from kosambi.likelihoods._quadrature import Rule
+from kosambi.likelihoods._quadrature import REACH, Rule
 from kosambi.likelihoods.continuous import LOG_2PI, normal_distribution
 
 # The outer integral of `expected_log_sum_exp`: a step at which it is exact to 1e-12, and where its integrand ends.
 _STEP, _REACH = 0.35, 40.0
+# Nodes over the logarithm of the noise, for a density.
+_NOISE_NODES = 816
 
 
 class Categorical(AbstractLikelihood):
@@ -257,16 +259,30 @@ class HeteroscedasticGaussian(AbstractLikelihood):
         return self.raw_curvature(y, lowered)
 
     def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
-        """A normal density with the variances added, averaged over f_1 by quadrature."""
+        """A normal density with the variances added, averaged over f_1 by quadrature.
 
-        def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
-            x, log_weight = node
-            variance = jnp.exp(2.0 * (mean[..., 1] + deviation * x)) + jnp.square(deviation)
-            density = -0.5 * (jnp.square(y - mean[..., 0]) / variance + jnp.log(variance) + LOG_2PI)
-            return jnp.logaddexp(total, log_weight + density), None
-
+        Between 8.5 deviations below its mean and 8.5 above that or above the logarithm of the error, whichever is
+        larger: an error far out asks for a noise as large.
+        """
+        del rule
         shape = jnp.broadcast_shapes(jnp.shape(y), mean.shape[:-1], jnp.shape(deviation))
-        return jax.lax.scan(add, jnp.full(shape, -jnp.inf), (rule.nodes, jnp.log(rule.weights)))[0]
+        error, centre, sd = (jnp.broadcast_to(v, shape) for v in (y - mean[..., 0], mean[..., 1], deviation))
+        safe = jnp.where(sd > 0, sd, 1.0)
+        wanted = jnp.log(jnp.maximum(jnp.abs(error), tiny(error)))
+        low, high = centre - REACH * safe, jnp.maximum(centre, wanted) + REACH * safe
+        step = (high - low) / (_NOISE_NODES - 1)
+
+        def log_density(log_noise: Array, extra: Array) -> Array:
+            variance = jnp.exp(2.0 * log_noise) + jnp.square(extra)
+            return -0.5 * (jnp.square(error) / variance + jnp.log(variance) + LOG_2PI)
+
+        def add(total: Array, i: Array) -> tuple[Array, None]:
+            t = low + i * step
+            return jnp.logaddexp(total, log_density(t, sd) - 0.5 * jnp.square((t - centre) / safe)), None
+
+        total, _ = jax.lax.scan(add, jnp.full(shape, -jnp.inf), jnp.arange(_NOISE_NODES, dtype=error.dtype))
+        spread = total + jnp.log(step) - jnp.log(safe) - 0.5 * LOG_2PI
+        return jnp.where(sd > 0, spread, log_density(centre, jnp.zeros_like(sd)))
 
     def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
         """The mean, and the variance of f_0 and of a log-normal noise added."""
@@ -274,10 +290,9 @@ class HeteroscedasticGaussian(AbstractLikelihood):
         variance = jnp.square(deviation)
         return mean[..., 0], variance + jnp.exp(2.0 * (mean[..., 1] + variance))
 
-    def distribution_width(self, top: float) -> float:
+    def distribution_width(self, y: np.ndarray) -> np.ndarray:
         """e^{2f_1} + σ² vanishes at an imaginary part of π/2."""
-        del top
-        return float(np.pi) / 6.0
+        return np.full(np.shape(y), np.pi / 6.0)
 
     def predictive_distribution(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
         """Φ with the variances added, averaged over the noise."""

@@ -49,15 +49,18 @@ class BasisExpansion(AbstractExpansion):
         return BasisExpansion(self.basis, self.coefficients[indices])
 
 
-def draw_functions(key: Key, target: Target, particles: Particles, at: Float[Array, "A D"] | None) -> FunctionDraws:
-    """One function a particle; `at` says where they must be exact if the kernel has no features."""
+def draw_functions(
+    key: Key, target: Target, particles: Particles, at: Float[Array, "A D"] | None, domain: Float[Array, "2 D"] | None
+) -> FunctionDraws:
+    """One function a particle; `at` says where they must be exact if the kernel has no features, `domain` how far."""
     basis, latents = target.basis, target.likelihood.num_latents
     prior, columns = basis.prior, int(target.x.shape[1])
     whitened = np.asarray(particles.whitened)
     # One row a latent function, the C of one particle next to each other.
     w = whitened if whitened.ndim == 2 else np.moveaxis(whitened, 2, 1).reshape(-1, whitened.shape[1])
     key = jax.random.fold_in(key, _PURPOSE)
-    extent = np.ptp(np.asarray(target.x), axis=0)
+    reached = np.asarray(target.x) if domain is None else np.concatenate([target.x, domain])
+    extent = np.ptp(reached, axis=0)
     if at is None and isinstance(prior, GaussianRandomElement) and isinstance(prior.measure, PointMeasure):
         assert isinstance(basis.remainder, PointResidual)
         # On the host, which compiles nothing.

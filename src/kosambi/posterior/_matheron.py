@@ -15,6 +15,7 @@ from __future__ import annotations
 import warnings
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +23,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.draws import evaluate_mean
-from kosambi.errors import RoundingWarning, as_inputs
+from kosambi.errors import InputError, RoundingWarning, as_inputs, is_traced
 from kosambi.precision import Module, at_rest, compiled, public
 from kosambi.priors import GaussianRandomElement
 from kosambi.target import Target
@@ -50,7 +51,11 @@ class MatheronDraws(Module):
     target: Target
     coordinates: Float[Array, "L M"]
     key_data: Array
-    num_latents: int
+    key_kind: str = eqx.field(static=True)
+    num_latents: int = eqx.field(static=True)
+
+    def __len__(self) -> int:
+        return self.num_draws
 
     @property
     def num_draws(self) -> int:
@@ -75,12 +80,16 @@ class MatheronDraws(Module):
     def evaluate(self, x: ArrayLike) -> tuple[Float[Array, "J N *C"], Clipping]:
         """The values, and what was clipped."""
         x = as_inputs("x", x, self.target.x.shape[1], allow_empty=True)
+        if is_traced(x):
+            raise InputError(
+                'Draws by method="matheron" are made on concrete inputs. Use "pathwise" ones under a trace.'
+            )
         shape = (
             (self.num_draws, x.shape[0]) if self.num_latents == 1 else (self.num_draws, x.shape[0], self.num_latents)
         )
         if x.shape[0] == 0:
             return np.empty(shape), Clipping(0, 0.0)
-        key = jax.random.fold_in(jax.random.wrap_key_data(self.key_data), _PURPOSE)
+        key = jax.random.fold_in(jax.random.wrap_key_data(self.key_data, impl=self.key_kind), _PURPOSE)
         values, eigenvalues, trace = at_rest(_draw(key, self.target, self.coordinates, x))
         negative = np.asarray(eigenvalues)[np.asarray(eigenvalues) < 0]
         values = values + np.asarray(evaluate_mean(self.target.basis.prior.mean, x))
@@ -95,7 +104,8 @@ def draw_matheron(key: Key, target: Target, coordinates: Array) -> MatheronDraws
     rows = u if u.ndim == 2 else np.moveaxis(u, 2, 1).reshape(-1, u.shape[1])
     typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     data = np.asarray(jax.random.key_data(key) if typed else key)
-    return MatheronDraws(target, np.ascontiguousarray(rows), data, target.likelihood.num_latents)
+    kind = str(jax.random.key_impl(key))
+    return MatheronDraws(target, np.ascontiguousarray(rows), data, kind, target.likelihood.num_latents)
 
 
 @compiled

@@ -17,15 +17,18 @@ def continuous_quantile(
 ) -> Float[np.ndarray, " N"]:
     """y with F(y) = q at N points; the search begins at `centre` with steps of `scale`, and ends at `lowest`."""
     from scipy.optimize import elementwise  # here, because it takes longer to import than the rest
+    from scipy.special import ndtri
 
     points = np.arange(centre.shape[0])
-    low = _widened(lambda y, i: distribution(y, i) > q, np.maximum(centre - scale, lowest), -scale, lowest)
-    high = _widened(lambda y, i: distribution(y, i) < q, np.maximum(centre, lowest) + scale, scale, lowest)
+    # Where it would lie under a normal law, give or take.
+    guess = np.maximum(centre + float(ndtri(q)) * scale, lowest)
+    low = _widened(lambda y, i: distribution(y, i) > q, np.maximum(guess - 0.7 * scale, lowest), -scale, lowest)
+    high = _widened(lambda y, i: distribution(y, i) < q, guess + 0.7 * scale, scale, lowest)
     found = elementwise.find_root(
         lambda y, i: distribution(y, i.astype(np.intp)) - q,
         (low, high),
         args=(points,),
-        tolerances={"xrtol": 1e-10, "xatol": 1e-300, "fatol": 1e-13},
+        tolerances={"xrtol": 1e-9, "xatol": 1e-300, "fatol": 1e-10},
     )
     # Where F jumps over q at the end of its support there is no sign change, and the end is the quantile.
     return np.where(found.success, found.x, low)
@@ -53,7 +56,8 @@ def count_quantile(distribution: Distribution, q: float, centre: np.ndarray) -> 
         if not is_short.any():
             break
         low, high = np.where(is_short, high, low), np.where(is_short, 2.0 * high, high)
-    while (active := points[high - low > 1.0]).size:
+    # Beyond 2⁵³ there are no whole numbers between neighbours.
+    while (active := points[high - low > np.maximum(1.0, 1e-15 * high)]).size:
         middle = np.floor(0.5 * (low[active] + high[active]))
         enough = distribution(middle, active) >= q
         high[active], low[active] = np.where(enough, middle, high[active]), np.where(enough, low[active], middle)

@@ -19,7 +19,7 @@ from kosambi.posterior._latent import latent_law
 from kosambi.posterior._matheron import MatheronDraws, draw_matheron
 from kosambi.posterior.prediction import Prediction
 from kosambi.precision import public
-from kosambi.priors import AbstractPrior
+from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.samplers import Particles
 from kosambi.target import Target
 
@@ -100,7 +100,7 @@ class Posterior:
 
     @public
     def functions(
-        self, key: Key, *, method: str = "pathwise", at: ArrayLike | None = None
+        self, key: Key, *, method: str = "pathwise", domain: ArrayLike | None = None, at: ArrayLike | None = None
     ) -> FunctionDraws | MatheronDraws:
         r"""One function a particle: `draws(x)` gives (J, N), or (J, N, C) with C latent functions.
 
@@ -111,6 +111,9 @@ class Posterior:
             key: a JAX random key.
             method: "pathwise", or "matheron" for the paper's rule (appendix "Matheron's Rule"), whose values depend on
                 which inputs are asked for together and which costs O((N + M)³).
+            domain: (2, D), the lowest and the highest input of each column at which the functions will be evaluated
+                together, where that is wider than twice the data. Beyond it draws of a stationary `GaussianProcess`
+                repeat, and a `DomainWarning` says so.
             at: (A, D), inputs where draws must be exact, for a `GaussianProcess` with a kernel of your own that is not
                 made of stationary and finite-rank kernels.
 
@@ -138,9 +141,13 @@ class Posterior:
                 )
             return draw_matheron(key, self.target, self.particles.coordinates)
         points = None if at is None else as_inputs("at", at, self.target.x.shape[1])
-        return draw_functions(key, self.target, self.particles, points)
+        ends = None if domain is None else as_inputs("domain", domain, self.target.x.shape[1])
+        if ends is not None and ends.shape[0] != 2:
+            raise InputError(
+                f"`domain` must have two rows, the lowest and the highest inputs. Got {ends.shape[0]} rows."
+            )
+        return draw_functions(key, self.target, self.particles, points, ends)
 
-    @public
     def predict(self, x_new: ArrayLike, *, noise: ArrayLike | None = None) -> Prediction:
         """The laws of f and of an observation at the rows of `x_new` (N, D), each by itself.
 
@@ -159,6 +166,10 @@ class Posterior:
         >>> p.mean.round(1), p.variance.round(2), p.support
         (array([1., 0.]), array([0., 1.]), array([1., 1.]))
         """
+        return self._predict(x_new, noise)
+
+    @public
+    def _predict(self, x_new: ArrayLike, noise: ArrayLike | None) -> Prediction:
         x = as_inputs("x_new", x_new, self.target.x.shape[1], allow_empty=True)
         if is_traced(x):
             raise InputError(
@@ -169,15 +180,17 @@ class Posterior:
         support = np.clip(latent.prior_variance / self._largest_variance, 0.0, 1.0)
         far = int(np.sum(support < LOW_SUPPORT))
         notes: tuple[str, ...] = ()
-        if far:
-            notes = (
-                f"{far} of {x.shape[0]} new inputs lie where the prior has less than {100 * LOW_SUPPORT:g} % of its "
-                "variance at the data, so f is near its prior mean there with false certainty. Use `GaussianProcess`, "
-                "or give the measure a background: `prior.with_background()`.",
+        # A `GaussianProcess` without variance somewhere, such as a linear one at zero, means what it says.
+        if far and isinstance(self.prior, GaussianRandomElement):
+            what = (
+                f"new inputs lie where the prior has less than {100 * LOW_SUPPORT:g} % of its variance at the data, so "
+                "f is near its prior mean there with false certainty. Use `GaussianProcess`, or give the measure a "
+                "background: `prior.with_background()`."
             )
+            notes = (f"{far} of {x.shape[0]} {what}",)
             # In the report once, however often it is asked.
-            self._notes = (*self._notes, *(note for note in notes if note not in self._notes))
-            warnings.warn(notes[0], SupportWarning, stacklevel=3)
+            self._notes = (f"Some {what}",)
+            warnings.warn(notes[0], SupportWarning, stacklevel=4)
         is_known = not (isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1 and noise is None)
         return Prediction(likelihood, latent.means, latent.deviation, support, notes, is_noise_known=is_known)
 
@@ -192,7 +205,7 @@ class Posterior:
         >>> posterior.log_predictive_density([[0.0]], [1.0]).round(1)
         array([-1.])
         """
-        return self.predict(x_new, noise=noise).log_density(y_new)
+        return self._predict(x_new, noise).log_density(y_new)
 
     def _likelihood_for(self, noise: ArrayLike | None, num_points: int) -> AbstractLikelihood:
         if noise is None:

@@ -13,16 +13,21 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike
 from kosambi.errors import InputError, as_float_array
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
-from kosambi.likelihoods._quadrature import numbered_rule, rule_number
+from kosambi.likelihoods._quadrature import IS_WIDE, numbered_rule, rule_number
+from kosambi.likelihoods.continuous import normal_distribution
 from kosambi.posterior._quantiles import continuous_quantile, count_quantile, highest_density, highest_probability
 from kosambi.posterior._summaries import likelihood_at, log_density, moments, probabilities
 
 _BLOCK_VALUES = 2**19
+# Uniform numbers Φ(ξ) with weights, for averages over noise: equal steps of ξ, which see far into both tails.
+_NODES = np.linspace(-6.5, 6.5, 105)
+_UNIFORMS = normal_distribution(_NODES)
+_WEIGHTS = np.exp(-0.5 * _NODES**2) / np.sum(np.exp(-0.5 * _NODES**2))
 
 
 class Prediction:
@@ -132,11 +137,16 @@ class Prediction:
         edge = min(1e-4, 0.1 * (1.0 - coverage))
         low, high = self.quantile([edge, 1.0 - edge])
         if self.likelihood.is_discrete:
-            span = np.arange(int(low.min()), int(high.max()) + 2) - 1.0
-            points = np.arange(self.num_points)
-            below = np.stack([self._distribution(np.full(len(points), y), points) for y in span], axis=1)
-            return [span[1:][found] for found in highest_probability(np.diff(below, axis=1), coverage)]
+            return [self._likeliest_counts(n, low[n], high[n], coverage) for n in range(self.num_points)]
         return highest_density(self._distribution, coverage, low, high, int(num_cells))
+
+    def _likeliest_counts(self, point: int, low: float, high: float, coverage: float) -> Float[Array, " L"]:
+        """The likeliest counts at one input, in cells of several where there are very many."""
+        width = max(1, int(np.ceil((high - low + 1) / 2048)))
+        ends = np.arange(low - 1.0, high + width, width)
+        masses = np.diff(self._distribution(ends, np.full(len(ends), point)))
+        (cells,) = highest_probability(masses[None], coverage)
+        return (ends[cells][:, None] + 1.0 + np.arange(width)).ravel()
 
     def latent_quantile(self, q: ArrayLike) -> Float[Array, "*Q N"]:
         """The q-quantile of f itself, without noise; for one latent function."""
@@ -238,16 +248,13 @@ class Prediction:
             raise InputError("Quantiles of f are for one latent function. Use `component_means`.")
         if self.num_points == 0:
             return np.empty(0)
-        # f is an observation without noise.
-        noiseless = Prediction(Gaussian(1e-12), self.component_means, self.component_deviation, self.support)
-        scale = np.maximum(self.standard_deviation, 1e-200)
-        return continuous_quantile(noiseless._distribution, q, self.mean, scale, -np.inf)
+        sd = np.maximum(self.component_deviation, 1e-200)
 
-    @functools.cached_property
-    def _rule_numbers(self) -> Int[np.ndarray, " N"]:
-        tops = np.max(self.component_means.reshape(len(self.component_means), self.num_points, -1), axis=(0, 2))
-        widths = np.array([self.likelihood.distribution_width(float(top)) for top in tops])
-        return rule_number(3.0 * widths, self.component_deviation)
+        def distribution(y: np.ndarray, points: np.ndarray) -> np.ndarray:
+            return normal_distribution((y - self.component_means[:, points]) / sd[points]).mean(axis=0)
+
+        scale = np.maximum(self.standard_deviation, 1e-200)
+        return continuous_quantile(distribution, q, self.mean, scale, -np.inf)
 
     def _distribution(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
         """P(observation ≤ y) at some of the inputs, by their numbers; in blocks, on all cores."""
@@ -255,21 +262,32 @@ class Prediction:
         blocks = [slice(start, start + size) for start in range(0, points.shape[0], size)]
 
         def one(block: slice) -> np.ndarray:
-            numbers = self._rule_numbers[points[block]]
-            values = np.empty(len(numbers))
+            some, at = points[block], y[block]
+            numbers = rule_number(3.0 * self.likelihood.distribution_width(at), self.component_deviation[some])
+            values = np.empty(len(some))
             for number in np.unique(numbers):
                 chosen = numbers == number
-                some = points[block][chosen]
-                model = likelihood_at(self._model, some)
-                means, deviation = self.component_means[:, some], self.component_deviation[some]
-                rule = numbered_rule(int(number))
-                values[chosen] = model.predictive_distribution(y[block][chosen], means, deviation, rule).mean(axis=0)
+                values[chosen] = self._mixture_distribution(at[chosen], some[chosen], int(number))
             return values
 
         if len(blocks) < 2:
             return one(blocks[0]) if blocks else np.empty(0)
         with ThreadPoolExecutor() as pool:
             return np.concatenate(list(pool.map(one, blocks)))
+
+    def _mixture_distribution(self, y: np.ndarray, points: np.ndarray, number: int) -> np.ndarray:
+        means, deviation = self.component_means[:, points], self.component_deviation[points]
+        model = likelihood_at(self._model, points)
+        if number >= IS_WIDE and (ends := model.thresholds(y, _UNIFORMS[:, None])) is not None:
+            # The noise is narrow beside f, so it is the noise that is integrated over.
+            total = np.zeros(means.shape)
+            lower, upper = ends
+            for i, weight in enumerate(_WEIGHTS):
+                total += weight * normal_distribution((upper[i] - means) / deviation)
+                if lower is not None:
+                    total -= weight * normal_distribution((lower[i] - means) / deviation)
+            return total.mean(axis=0)
+        return model.predictive_distribution(y, means, deviation, numbered_rule(number)).mean(axis=0)
 
 
 def _as_coverage(coverage: object) -> float:
