@@ -222,6 +222,47 @@ def test_matheron_of_the_paper(name):
     assert abs(np.var(alone) / np.var(drawn[:, 0]) - 1.0) > 0.05
 
 
+RNG3 = np.random.default_rng(8)
+X3, NEW3 = RNG3.uniform(0.0, 1.0, (300, 3)), RNG3.uniform(0.0, 1.0, (40, 3))
+LINE1, BETWEEN = np.linspace(-3.0, 3.0, 61)[:, None], np.linspace(-2.95, 2.95, 30)[:, None]
+SMALL_RESIDUALS = {
+    "three columns": (k.Matern52(1.0), X3, NEW3, 59),
+    "three columns, smooth": (k.SquaredExponential(0.5), X3, NEW3, 46),
+    "product of columns": (k.Matern32(1.0, active_dims=[0]) * k.SquaredExponential(1.0, active_dims=[1]), X3, NEW3, 60),
+    "product": (k.SquaredExponential(3.0) * k.Matern32(0.8), LINE1, BETWEEN, 50),
+    "periodic times smooth": (k.Periodic(period=2.0) * k.SquaredExponential(2.0), LINE1, BETWEEN, 40),
+    "rational quadratic": (k.RationalQuadratic(1.0, alpha=0.5), LINE1, BETWEEN, 30),
+    "rough": (k.Matern12(0.8), LINE1, BETWEEN, 60),
+}
+
+
+@pytest.mark.parametrize("name", SMALL_RESIDUALS)
+def test_variance_of_the_draws_where_little_is_left_open(name):
+    """A thousandth and less of the prior variance is left: random frequencies must reach where that comes from."""
+    kernel, x, points, size = SMALL_RESIDUALS[name]
+    num_draws = 4000
+    posterior = ko.infer(
+        jax.random.key(0), kernel, ko.likelihoods.Gaussian(0.01), x, x[:, 0], num_inducing=size, num_particles=num_draws
+    )
+    ratio = posterior.functions(jax.random.key(1))(points).var(axis=0) / posterior.predict(points).variance
+    # The mean square of the errors, a few of which random frequencies may add to those of the sample.
+    assert np.sqrt(np.mean((ratio - 1.0) ** 2)) < 2.0 * np.sqrt(2.0 / num_draws)
+    assert np.max(np.abs(ratio - 1.0)) < 0.15
+
+
+def test_inputs_too_far_apart_are_warned_of():
+    x = np.linspace(0.0, 1.0, 30)[:, None]
+    posterior = ko.infer(
+        jax.random.key(0), k.Matern32(0.02), ko.likelihoods.Gaussian(0.1), x, x[:, 0], num_particles=2000
+    )
+    far = np.array([[1.3], [3.7]])
+    with pytest.warns(ko.errors.DomainWarning, match="domain="):
+        values = posterior.functions(jax.random.key(1))(far)
+    assert abs(np.corrcoef(values.T)[0, 1]) > 0.9
+    wide = posterior.functions(jax.random.key(1), domain=[[0.0], [4.0]])(far)
+    assert abs(np.corrcoef(wide.T)[0, 1]) < 4.0 / np.sqrt(2000)
+
+
 class Own(k.AbstractKernel):
     """A kernel that is not made of stationary or finite ones."""
 
@@ -248,7 +289,8 @@ BAD = {
     "wrong D": (lambda p: p.functions(jax.random.key(0))(np.zeros((3, 2))), "columns"),
     "NaN": (lambda p: p.functions(jax.random.key(0))([[np.nan]]), "must be finite"),
     "wrong D, matheron": (lambda p: p.functions(jax.random.key(0), method="matheron")(np.zeros((3, 2))), "columns"),
-    "at with matheron": (lambda p: p.functions(jax.random.key(0), method="matheron", at=[[0.0]]), "Leave it out"),
+    "at with matheron": (lambda p: p.functions(jax.random.key(0), method="matheron", at=[[0.0]]), "Leave them out"),
+    "domain of one row": (lambda p: p.functions(jax.random.key(0), domain=[[0.0]]), "two rows"),
     "particles of another target": (
         lambda p: ko.Posterior(p.target, Particles(np.zeros((2, 3)), np.zeros((2, 3)))),
         "this target",

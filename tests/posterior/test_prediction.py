@@ -201,6 +201,60 @@ def test_a_narrow_likelihood_far_from_the_latent_law():
         assert p.log_density(y)[point] == pytest.approx(expected, abs=1e-2 if point else 1e-4)
 
 
+def reference(log_density, mean, sd, low=-40.0, high=40.0):
+    """log ∫ p(y | f) N(f; mean, sd²) df by brute force on a grid of a million points."""
+    f = np.linspace(mean + low * sd, mean + high * sd, 1_000_001)
+    values = log_density(f) + scipy.stats.norm.logpdf(f, mean, sd)
+    return scipy.special.logsumexp(values) + np.log(f[1] - f[0])
+
+
+def test_densities_where_the_likelihood_is_narrow_or_far_off():
+    one = lambda likelihood, mean, sd: Prediction(likelihood, np.full((1, 1), mean), np.array([sd]), np.ones(1))
+    for nu, scale, sd, y in (
+        (4.0, 0.01, 1.0, 0.3),
+        (0.5, 0.3, 0.1, 50.0),
+        (3.0, 2.0, 0.1, -40.0),
+        (200.0, 0.5, 0.4, 3.0),
+    ):
+        expected = reference(lambda f: scipy.stats.t.logpdf(y, nu, f, scale), 0.0, sd)
+        assert one(ko.likelihoods.StudentT(nu, scale), 0.0, sd).log_density([y])[0] == pytest.approx(expected, abs=1e-6)
+    for mean, sd, y in ((0.2, 0.5, 300.0), (-6.0, 0.5, 2.0), (1.0, 2.0, 0.0), (0.0, 0.1, 1.0)):
+        expected = reference(lambda f: scipy.stats.poisson.logpmf(y, f**2), mean, sd)
+        assert one(ko.likelihoods.Poisson("square"), mean, sd).log_density([y])[0] == pytest.approx(expected, abs=1e-6)
+    for scale, y in ((1e-3, 0.5), (1e-6, 2.0), (5.0, -30.0)):
+        expected = (
+            scipy.stats.norm.logpdf(y)
+            if scale < 0.1
+            else reference(lambda f: scipy.stats.laplace.logpdf(y, f, scale), 0.0, 1.0)
+        )
+        assert one(ko.likelihoods.Laplace(scale), 0.0, 1.0).log_density([y])[0] == pytest.approx(expected, abs=1e-5)
+    for sd, y in ((1.0, 10.0), (2.0, 10.0), (0.3, 200.0)):
+        law = lambda t: scipy.stats.norm.logpdf(y, 0.0, np.hypot(np.exp(t), sd))
+        noisy = Prediction(
+            ko.likelihoods.HeteroscedasticGaussian(), np.array([[[0.0, -1.0]]]), np.array([sd]), np.ones(1)
+        )
+        assert noisy.log_density([y])[0] == pytest.approx(reference(law, -1.0, sd), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["Poisson", "Poisson, square", "NegativeBinomial", "Gamma", "Exponential", "StudentT"])
+def test_distributions_where_the_deviation_is_wide(name):
+    """Integrated over the noise instead of f, against brute force on a grid."""
+    likelihood = CASES[name].likelihood
+    f = np.linspace(-12.0, 12.0, 200_001)
+    for sd in (0.6, 1.5):
+        p = Prediction(likelihood, np.full((1, 1), 0.5), np.array([sd]), np.ones(1))
+        weights = scipy.stats.norm.pdf(f, 0.5, sd) * (f[1] - f[0])
+        for y in (0.0, 1.0, 7.0, 40.0, 300.0):
+            expected = np.sum(weights * likelihood.distribution(np.array(y), f))
+            assert p._distribution(np.array([y]), np.array([0]))[0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_quantiles_of_huge_counts_end():
+    wild = Prediction(ko.likelihoods.Poisson(), np.array([[0.0, 45.0]]), np.array([20.0, 0.0]), np.ones(2))
+    assert np.all(np.isfinite(wild.quantile(0.975)))
+    assert wild.observation_variance[0] == np.inf
+
+
 def test_student_t_moments_are_those_of_the_law():
     p = predicted(ko.likelihoods.StudentT(3.5, 0.6))
     spread = np.var(MEANS, axis=0) + DEVIATION**2

@@ -135,9 +135,9 @@ class Posterior:
         if method not in METHODS:
             raise InputError(f'`method` must be "pathwise" or "matheron". Got {method!r}.')
         if method == "matheron":
-            if at is not None:
+            if at is not None or domain is not None:
                 raise InputError(
-                    '`at` has no meaning for method="matheron", which draws where it is asked. Leave it out.'
+                    '`at` and `domain` mean nothing to method="matheron", which draws where it is asked. Leave them out.'
                 )
             return draw_matheron(key, self.target, self.particles.coordinates)
         points = None if at is None else as_inputs("at", at, self.target.x.shape[1])
