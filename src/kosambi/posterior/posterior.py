@@ -137,7 +137,7 @@ class Posterior:
         if method == "matheron":
             if at is not None or domain is not None:
                 raise InputError(
-                    '`at` and `domain` mean nothing to method="matheron", which draws where it is asked. Leave them out.'
+                    '`at` and `domain` mean nothing to method="matheron", which draws as it is asked. Leave them out.'
                 )
             return draw_matheron(key, self.target, self.particles.coordinates)
         points = None if at is None else as_inputs("at", at, self.target.x.shape[1])
