@@ -37,7 +37,7 @@ lint: $(VENV)/.dev-installed ## style, types, and the direction of imports
 	$(BIN)/lint-imports
 
 test: lint ## lint, then all tests but the slow ones
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
 
 test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
 	$(BIN)/pytest -m slow

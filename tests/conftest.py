@@ -7,6 +7,49 @@ import pytest
 
 import kosambi as ko
 
+# Cases that take long and whose neighbours check the same code on other input; `make test-slow` runs them all.
+SLOW = (
+    "test_project.py::test_code_in_the_documentation_runs[guide.md]",
+    "test_precision.py::test_the_same_float64_numbers_with_the_switch_off_and_on_in_new_processes",
+    "test_target.py::test_optimal_is_the_expectation_over_the_residual[Bernoulli, probit-",
+    "samplers/test_run.py::test_several_latent_functions",
+    "samplers/test_run.py::test_float32_draws_the_same_law[hmc]",
+    "samplers/test_laws.py::test_law_with_one_coordinate",
+    "samplers/test_laws.py::test_joint_law_with_two_coordinates[hmc-StudentT]",
+    "basis/test_bases.py::test_residual_covariance_is_positive_semi_definite[0-greedy-8]",
+    "basis/test_bases.py::test_residual_covariance_is_positive_semi_definite[0-greedy-34]",
+    "statistical/test_prior_draws.py::test_random_features_have_the_joint_law_of_the_kernel[Sum",
+    "statistical/test_prior_draws.py::test_random_features_have_the_joint_law_of_the_kernel[Rational",
+    "statistical/test_prior_draws.py::test_random_features_have_the_joint_law_of_the_kernel[Matern12]",
+    "statistical/test_prior_draws.py::test_random_features_have_the_joint_law_of_the_kernel[Matern32]",
+    "statistical/test_prior_draws.py::test_shared_frequencies_fail_the_joint_test[1024]",
+    "statistical/test_prior_draws.py::test_random_element_with_a_normal_measure[True]",
+    "posterior/test_infer.py::test_other_parts_can_be_given",
+    "posterior/test_infer.py::test_far_from_the_data_in_eight_dimensions[Matern32]",
+    "posterior/test_functions.py::test_joint_law_of_the_draws[GP Matern12]",
+    "posterior/test_functions.py::test_joint_law_of_the_draws[GP periodic]",
+    "posterior/test_functions.py::test_joint_law_of_the_draws[GRE Inducing]",
+    "posterior/test_functions.py::test_joint_law_of_the_draws[GRE Point]",
+    "posterior/test_functions.py::test_joint_law_of_the_draws[GRE normal]",
+    "posterior/test_functions.py::test_variance_of_the_draws_where_little_is_left_open[three columns, smooth]",
+    "posterior/test_functions.py::test_variance_of_the_draws_where_little_is_left_open[product of columns]",
+    "posterior/test_functions.py::test_variance_of_the_draws_where_little_is_left_open[periodic times smooth]",
+    "posterior/test_functions.py::test_variance_of_the_draws_where_little_is_left_open[rational quadratic]",
+    "posterior/test_prediction.py::test_summaries_against_simulation[Exponential]",
+    "posterior/test_prediction.py::test_summaries_against_simulation[Bernoulli, probit]",
+    "posterior/test_prediction.py::test_densities_against_simulation[Exponential]",
+    "posterior/test_prediction.py::test_densities_against_simulation[Bernoulli, probit]",
+)
+
+
+# First, because `-m` is applied by the same hook.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        is_ritz = "test_optimal_is_the_expectation" in item.nodeid and item.nodeid.endswith("-Ritz]")
+        if is_ritz or item.nodeid.removeprefix("tests/").startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(autouse=True)
 def users_messages(request):
