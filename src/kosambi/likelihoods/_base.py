@@ -108,15 +108,15 @@ class AbstractLikelihood(Module):
 
     def raw_mean(self, f: Array) -> Array:
         """E[y | f], traceable."""
-        raise self._no_density("an observation mean")
+        raise self.no_density("an observation mean")
 
     def raw_variance(self, f: Array) -> Array:
         """Var[y | f], traceable."""
-        raise self._no_density("an observation variance")
+        raise self.no_density("an observation variance")
 
     def raw_draw(self, key: Key, f: Array) -> Array:
         """One observation for each f, traceable."""
-        raise self._no_density("draws of observations")
+        raise self.no_density("draws of observations")
 
     def raw_expected_cost(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """E c(y, mean + deviation·ξ) by quadrature, traceable."""
@@ -200,7 +200,7 @@ class AbstractLikelihood(Module):
     def log_density(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
         """log p(y | f) = −c(y, f). Refused for a loss that is no density."""
         if not self.is_density:
-            raise self._no_density("a log density")
+            raise self.no_density("a log density")
         return -self.cost(y, f)
 
     @public
@@ -240,7 +240,7 @@ class AbstractLikelihood(Module):
         convex in f the nodes lie where the integrand does, however narrow the likelihood is.
         """
         if not self.is_density:
-            raise self._no_density("a predictive density")
+            raise self.no_density("a predictive density")
         deviation = as_float_array("deviation", deviation)
         if num_nodes is None:
             num_nodes = (
@@ -277,7 +277,8 @@ class AbstractLikelihood(Module):
             return trapezoidal(nodes_for(self.strip, 3.0 * min(self.strip, 1.0)))
         return trapezoidal(nodes_for(self.strip, float(np.max(deviation, initial=0.0))))
 
-    def _no_density(self, what: str) -> InputError:
+    def no_density(self, what: str) -> InputError:
+        """The error to raise where `what` is asked for and only a density could give it."""
         return InputError(
             f"`{type(self).__name__}` is a loss without a density of y, so there is no such thing as {what}. "
             "Use a likelihood with a density, for example `StudentT` in place of `Huber`."

@@ -71,9 +71,10 @@ class Custom(AbstractLikelihood):
         """The function, elementwise."""
         return jnp.vectorize(self.function)(y, f)
 
-    def _no_density(self, what: str) -> InputError:
+    def no_density(self, what: str) -> InputError:
+        """As for any loss, or what a density alone cannot give."""
         if not self.declared_density:
-            return super()._no_density(what)
+            return super().no_density(what)
         return InputError(
             f"`Custom` knows the density of one observation and nothing else, so it cannot give {what}. Use "
             "`log_predictive_density`, or the summaries of f."

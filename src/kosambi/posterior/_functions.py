@@ -59,8 +59,8 @@ def draw_functions(
     # One row a latent function, the C of one particle next to each other.
     w = whitened if whitened.ndim == 2 else np.moveaxis(whitened, 2, 1).reshape(-1, whitened.shape[1])
     key = jax.random.fold_in(key, _PURPOSE)
-    reached = np.asarray(target.x) if domain is None else np.concatenate([target.x, domain])
-    extent = np.ptp(reached, axis=0)
+    reached = [target.x, basis.inducing_points] if domain is None else [target.x, basis.inducing_points, domain]
+    extent = np.ptp(np.concatenate(reached), axis=0)
     if at is None and isinstance(prior, GaussianRandomElement) and isinstance(prior.measure, PointMeasure):
         assert isinstance(basis.remainder, PointResidual)
         # On the host, which compiles nothing.

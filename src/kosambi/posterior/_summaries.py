@@ -46,7 +46,7 @@ def probabilities(likelihood: AbstractLikelihood, means: Array, deviation: Array
 def log_density(likelihood: AbstractLikelihood, y: Array, means: Array, deviation: Array) -> Float[Array, " N"]:
     """log p(y) under the mixture."""
     if not likelihood.is_density:
-        raise likelihood._no_density("a predictive density")
+        raise likelihood.no_density("a predictive density")
     counts = likelihood.density_nodes(deviation)
     (values,) = _by_rule(_log_density, trapezoidal, counts, likelihood, means, deviation, y)
     return values

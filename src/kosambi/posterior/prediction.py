@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike
 from kosambi.errors import InputError, as_float_array
-from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Gaussian
 from kosambi.likelihoods._quadrature import IS_WIDE, numbered_rule, rule_number
 from kosambi.likelihoods.continuous import normal_distribution
 from kosambi.posterior._quantiles import continuous_quantile, count_quantile, highest_density, highest_probability
@@ -101,7 +101,7 @@ class Prediction:
     def probability(self) -> Float[Array, "N *L"]:
         """P(y = 1), (N,), for `Bernoulli`; P(y = k), (N, L), for `Categorical` and `Ordinal`."""
         table = self._label_probabilities
-        return np.ascontiguousarray(table[:, 1]) if type(self.likelihood).__name__ == "Bernoulli" else table
+        return np.ascontiguousarray(table[:, 1]) if isinstance(self.likelihood, Bernoulli) else table
 
     @functools.cached_property
     def _label_probabilities(self) -> Float[Array, "N L"]:
@@ -225,7 +225,7 @@ class Prediction:
             below = np.cumsum(np.asarray(self._label_probabilities), axis=1)
             return np.argmax(below >= q * (1.0 - 1e-12), axis=1).astype(float)
         if not model.is_density or not model.has_distribution:
-            raise model._no_density("a quantile of an observation")
+            raise model.no_density("a quantile of an observation")
         if self.num_points == 0:
             return np.empty(0)
         centre, scale = self._start
