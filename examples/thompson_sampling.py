@@ -38,7 +38,7 @@ def black_box(x: np.ndarray) -> np.ndarray:
 
 def fit(key: jax.Array, x: np.ndarray, y: np.ndarray) -> ko.Posterior:
     """The posterior given all observations so far; inducing points on a grid, so that shapes stay the same."""
-    kernel = ko.kernels.Matern52(lengthscale=0.12, variance=1.5)
+    kernel = ko.kernels.Matern52(lengthscale=0.1, variance=2.0)
     points = np.linspace(LOW, HIGH, 25)[:, None]
     return ko.infer(key, kernel, ko.likelihoods.Gaussian(NOISE), x, y, inducing_points=points, num_particles=50)
 
@@ -77,7 +77,7 @@ def plot_round(axes: plt.Axes, posterior: ko.Posterior, draw: ko.FunctionDraws, 
     axes.set(title=f"{len(posterior.target.y)} observations", ylim=(-2.9, 2.9))
 
 
-def main(folder: Path, num_rounds: int = 12) -> None:
+def main(folder: Path, num_rounds: int = 16) -> None:
     """Run the rounds, print what was found, and write the picture into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(0)

@@ -38,9 +38,11 @@ from kosambi.precision import host_generator
 MAX_GRID = (512, 2048)
 MAX_SUMS = 4096
 # A short spectrum in one column is given this many, for a longer period.
-_FEWEST = 128
+_FEWEST = 64
 # Random frequencies in a list, by the share of the variance that they stand for.
-_RANDOM_FREQUENCIES = ((0.1, 512), (0.0, 128))
+_RANDOM_FREQUENCIES = ((0.1, 512), (1e-3, 128), (0.0, 32))
+# Draws that share a list, at most.
+_DRAWS_A_LIST = 500
 # A tail with less than this share of the variance is left out, and so are the rarest sums of frequencies.
 _NEGLIGIBLE, _RAREST = 1e-9, 1e-14
 # Lengthscales that a period is longer than twice the data, at least; and how far most kernels reach.
@@ -93,7 +95,7 @@ def _draw_term(
         count = next(number for share, number in _RANDOM_FREQUENCIES if left >= share)
         # The covariance is off by left/√(2·count·lists). That is to be below a fifth of the Monte Carlo error 1/√J, and
         # far below it for a tail, since rough kernels leave little else between points that are near.
-        lists = int(np.clip(math.ceil(12.5 * left * num_draws / count), 1, num_draws))
+        lists = math.ceil(num_draws * max(12.5 * left / count, 1.0 / _DRAWS_A_LIST))
         generator = host_generator(key_frequencies)
         drawn = [_random(generator, term.stationary, count, num_columns, grid) for _ in range(lists)]
         omega, weights = (np.stack(arrays) for arrays in zip(*drawn, strict=True))

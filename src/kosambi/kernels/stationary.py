@@ -182,8 +182,8 @@ class AbstractMatern(AbstractRadial):
 
     @property
     def spectral_reach(self) -> float | None:
-        """Where 1e-5 of the spectral law is left, and more for the rougher kernels, which have more of it there."""
-        return {1: 40.0, 3: 40.0, 5: 20.0}[self.degrees_of_freedom]
+        """Where 1e-4 of the spectral law is left, and more for the roughest, which has more of it there."""
+        return {1: 30.0, 3: 30.0, 5: 14.0}[self.degrees_of_freedom]
 
     def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
         """Student t."""
