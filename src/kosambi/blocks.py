@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -38,3 +38,14 @@ def by_rows(
     if full * size == num_rows:
         return head
     return jnp.concatenate([head, function(x[full * size :])])
+
+
+def host_blocks(num_rows: int, size: int) -> Iterator[slice]:
+    """Slices of `size` rows that cover all of them, for a loop on the host.
+
+    The last one is moved back to full length, so that all have the shape that was compiled.
+    """
+    size = max(1, min(size, num_rows))
+    for start in range(0, num_rows, size):
+        first = min(start, num_rows - size)
+        yield slice(first, first + size)

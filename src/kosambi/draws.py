@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike
+from kosambi.blocks import host_blocks
 from kosambi.errors import DomainWarning, InputError, as_float_array, as_inputs, is_traced
 from kosambi.expansions import AbstractExpansion, FourierExpansion
 from kosambi.precision import Module, at_rest, compiled, lift, public, warn_once_if_single
@@ -100,10 +101,8 @@ class FunctionDraws(Module):
             return at_rest(_evaluate(self.parts, x))
         # One block after the other into an array of the host, so that nothing as large as the result is held twice.
         parts, values = lift(self.parts), np.empty((size, x.shape[0]))
-        for start in range(0, x.shape[0], block):
-            # The last block is moved back to full length, so that all have the shape that was compiled.
-            first = min(start, x.shape[0] - block)
-            values[:, first : first + block] = _evaluate(parts, x[first : first + block])
+        for rows in host_blocks(x.shape[0], block):
+            values[:, rows] = _evaluate(parts, x[rows])
         return values
 
     def _warn_beyond_window(self, x: np.ndarray) -> None:

@@ -31,7 +31,6 @@ from kosambi._types import Key
 from kosambi.expansions import AbstractExpansion, FiniteExpansion, FourierExpansion, product_features
 from kosambi.features import Term
 from kosambi.kernels import AbstractFinite, AbstractRadial, AbstractStationary, Periodic
-from kosambi.kernels._spread import spread_probabilities
 from kosambi.precision import host_generator
 
 # Frequencies of a grid in one and in two columns, at most, and of a product of kernels.
@@ -203,13 +202,10 @@ def _random(
     if grid is not None:
         kernel = kernels[0]
         assert isinstance(kernel, AbstractRadial)
-        dims, lengthscale = _scales(kernel, num_columns)
-        beyond, weights = spread_probabilities(generator, count)
-        norms = kernel.spectral_tail(beyond, grid.radius, len(dims))
-        assert norms is not None
-        directions = generator.normal(size=(count, len(dims)))
-        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        omega[:, dims] = norms[:, None] * directions / lengthscale
+        dims, _ = _scales(kernel, num_columns)
+        found = kernel.tail_frequencies(generator, count, len(dims), grid.radius)
+        assert found is not None
+        omega[:, dims], weights = found
         return omega, weights
     for kernel in kernels:
         dims = np.arange(num_columns) if kernel.active_dims is None else np.asarray(kernel.active_dims)

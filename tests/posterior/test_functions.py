@@ -250,6 +250,13 @@ def test_variance_of_the_draws_where_little_is_left_open(name):
     assert np.max(np.abs(ratio - 1.0)) < 0.15
 
 
+def test_plain_frequencies_fail_the_test_of_the_variance(monkeypatch):
+    plain = lambda generator, count: (generator.uniform(size=count), np.ones(count))
+    monkeypatch.setattr("kosambi.kernels.stationary.spread_probabilities", plain)
+    with pytest.raises(AssertionError):
+        test_variance_of_the_draws_where_little_is_left_open("three columns")
+
+
 def test_inputs_too_far_apart_are_warned_of():
     x = np.linspace(0.0, 1.0, 30)[:, None]
     posterior = ko.infer(

@@ -91,10 +91,17 @@ class AbstractRadial(AbstractStationary):
         self, generator: np.random.Generator, num_frequencies: int, num_columns: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Random directions, with norms of which half are spread over the logarithm of what lies beyond them."""
+        found = self.tail_frequencies(generator, num_frequencies, num_columns, 0.0)
+        return super().spread_frequencies(generator, num_frequencies, num_columns) if found is None else found
+
+    def tail_frequencies(
+        self, generator: np.random.Generator, num_frequencies: int, num_columns: int, radius: float
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """The same, given that the norm of ℓω exceeds `radius`; None where `spectral_tail` is not known."""
         beyond, weights = spread_probabilities(generator, num_frequencies)
-        norms = self.spectral_tail(beyond, 0.0, num_columns)
+        norms = self.spectral_tail(beyond, radius, num_columns)
         if norms is None:
-            return super().spread_frequencies(generator, num_frequencies, num_columns)
+            return None
         directions = generator.normal(size=(num_frequencies, num_columns))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         return norms[:, None] * directions / np.asarray(self.lengthscale), weights

@@ -231,23 +231,15 @@ class AbstractLikelihood(Module):
         return _expected_cost(self, as_float_array("y", y), as_float_array("mean", mean), deviation, rule)
 
     @public
-    def log_predictive_density(
-        self, y: ArrayLike, mean: ArrayLike, deviation: ArrayLike, *, num_nodes: int | None = None
-    ) -> Float[Array, "..."]:
-        """log ∫ p(y | f) N(f; mean, deviation²) df: closed form, or quadrature.
-
-        `num_nodes` is chosen from the largest deviation and the likelihood's `strip` when None. For a cost that is
-        convex in f the nodes lie where the integrand does, however narrow the likelihood is.
-        """
+    def log_predictive_density(self, y: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> Float[Array, "..."]:
+        """log ∫ p(y | f) N(f; mean, deviation²) df: closed form, or quadrature with nodes where the integrand lies."""
         if not self.is_density:
             raise self.no_density("a predictive density")
         deviation = as_float_array("deviation", deviation)
-        if num_nodes is None:
-            num_nodes = (
-                544 if is_traced(deviation) else int(np.max(self.density_nodes(deviation), initial=FEWEST_NODES))
-            )
-        rule = trapezoidal(as_count("num_nodes", num_nodes))
-        return _log_predictive(self, as_float_array("y", y), as_float_array("mean", mean), deviation, rule)
+        # Under a trace the deviations are not known yet, so more nodes than most models need.
+        count = 544 if is_traced(deviation) else int(np.max(self.density_nodes(deviation), initial=FEWEST_NODES))
+        arrays = (as_float_array("y", y), as_float_array("mean", mean), deviation)
+        return _log_predictive(self, *arrays, trapezoidal(count))
 
     def density_nodes(self, deviation: np.ndarray) -> np.ndarray:
         """How many nodes the predictive density of each input needs."""

@@ -30,14 +30,28 @@ _MIXTURE_TERMS = 160
 _SERIES = [float(np.prod(np.arange(1.0, 2 * k, 2.0))) / k for k in range(1, 12)]
 
 
-def _check_counts(name: str, y: ArrayLike) -> Float[Array, " N"]:
-    array = as_observations(name, y)
-    whole = (array >= 0) & (array == np.round(array))
-    remedy = "Round them if they are counts; use `Gamma` or `Gaussian` if they are not."
-    return check_values(name, array, whole, "to be counts 0, 1, 2, ...", remedy)
+class AbstractCounts(AbstractLikelihood):
+    """Observations that are counts: 0, 1, 2 and so on."""
+
+    @property
+    def is_discrete(self) -> bool:
+        """Counts."""
+        return True
+
+    @property
+    def lowest(self) -> float:
+        """Zero."""
+        return 0.0
+
+    def check(self, y: ArrayLike) -> Float[Array, " N"]:
+        """Counts."""
+        name, array = type(self).__name__, as_observations(type(self).__name__, y)
+        whole = (array >= 0) & (array == np.round(array))
+        remedy = "Round them if they are counts; use `Gamma` or `Gaussian` if they are not."
+        return check_values(name, array, whole, "to be counts 0, 1, 2, ...", remedy)
 
 
-class Poisson(AbstractLikelihood):
+class Poisson(AbstractCounts):
     """Counts with rate f² (`link="square"`, the paper's) or e^f (`link="exp"`).
 
     Arguments:
@@ -59,20 +73,6 @@ class Poisson(AbstractLikelihood):
     def is_convex(self) -> bool:
         """Only with the exponential link."""
         return self.link == "exp"
-
-    @property
-    def is_discrete(self) -> bool:
-        """Counts."""
-        return True
-
-    @property
-    def lowest(self) -> float:
-        """Zero."""
-        return 0.0
-
-    def check(self, y: ArrayLike) -> Float[Array, " N"]:
-        """Counts."""
-        return _check_counts("Poisson", y)
 
     def raw_cost(self, y: Array, f: Array) -> Array:
         """rate − y log rate + log y!."""
@@ -201,7 +201,7 @@ def expected_log_square(mean: Array, deviation: Array) -> Array:
     return jnp.where(far, 2.0 * jnp.log(jnp.abs(safe_mean)) - series, near_value)
 
 
-class NegativeBinomial(AbstractLikelihood):
+class NegativeBinomial(AbstractCounts):
     """Counts with mean μ = e^f and variance μ + dispersion·μ²: overdispersed against Poisson.
 
     Arguments:
@@ -226,20 +226,6 @@ class NegativeBinomial(AbstractLikelihood):
     def strip(self) -> float:
         """log(1 + αe^f) is singular at f + log α = ±iπ."""
         return float(np.pi)
-
-    @property
-    def is_discrete(self) -> bool:
-        """Counts."""
-        return True
-
-    @property
-    def lowest(self) -> float:
-        """Zero."""
-        return 0.0
-
-    def check(self, y: ArrayLike) -> Float[Array, " N"]:
-        """Counts."""
-        return _check_counts("NegativeBinomial", y)
 
     def raw_cost(self, y: Array, f: Array) -> Array:
         """(y + 1/α) log(1 + αμ) − y log αμ, and the constant of the density."""

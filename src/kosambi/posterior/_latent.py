@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array
 from kosambi.basis import AbstractBasis
+from kosambi.blocks import host_blocks
 from kosambi.draws import evaluate_mean
 from kosambi.precision import compiled, lift
 from kosambi.samplers import Particles
@@ -40,11 +41,8 @@ def latent_law(target: Target, particles: Particles, x: Float[Array, "N D"]) -> 
     rows = w if w.ndim == 2 else np.moveaxis(w, 2, 1).reshape(-1, w.shape[1])
     num_rows, size = x.shape[0], rows.shape[0]
     means, deviation, prior = np.empty((size, num_rows)), np.empty(num_rows), np.empty(num_rows)
-    block = max(1, min(num_rows, _VALUES_AT_ONCE // max(size, basis.size)))
     arguments = lift((basis, rows, None if law is None else law.root))
-    for start in range(0, num_rows, block):
-        # The last block is moved back to full length, so that all have the shape that was compiled.
-        part = slice(min(start, num_rows - block), min(start, num_rows - block) + block)
+    for part in host_blocks(num_rows, _VALUES_AT_ONCE // max(size, basis.size)):
         means[:, part], deviation[part], prior[part] = _block(*arguments, x[part])
     means += np.asarray(evaluate_mean(basis.prior.mean, x)) if num_rows else 0.0
     if latents > 1:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kosambi._types import Array
+from kosambi.blocks import host_blocks
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.likelihoods._quadrature import Rule, numbered_rule, rule_number, trapezoidal
 from kosambi.precision import at_rest, compiled, public
@@ -88,15 +89,14 @@ def _by_blocks(
     size = max(1, _VALUES_AT_ONCE // int(np.prod([means.shape[0], *means.shape[2:]])))
     if num_points <= size:
         return at_rest(function(likelihood, means, deviation, *others))
-    results = []
-    for start in range(0, num_points, size):
-        # The last block is moved back to full length, so that all have the shape that was compiled.
-        first = min(start, num_points - size)
-        part = slice(first, first + size)
-        model = likelihood_at(likelihood, part)
-        block = at_rest(function(model, means[:, part], deviation[part], *(v[part] for v in others)))
-        results.append([value[start - first :] for value in block])
-    return tuple(np.concatenate(values) for values in zip(*results, strict=True))
+    results: list[Array] = []
+    for part in host_blocks(num_points, size):
+        arrays = (means[:, part], deviation[part], *(v[part] for v in others))
+        block = at_rest(function(likelihood_at(likelihood, part), *arrays))
+        results = results or [np.empty((num_points, *value.shape[1:])) for value in block]
+        for result, value in zip(results, block, strict=True):
+            result[part] = value
+    return tuple(results)
 
 
 @compiled
