@@ -44,7 +44,7 @@ def _synthetic() -> ko.Target:
 
 
 def _from_data(name: str) -> ko.Target:
-    x, y = _read(name)
+    x, y = read(name)
     mean, likelihood = 0.0, ko.likelihoods.Bernoulli()
     if name == "concrete":
         y, likelihood = _standardised(y), ko.likelihoods.StudentT(4.0, 0.3)
@@ -69,7 +69,7 @@ def _path(name: str) -> Path:
     return FOLDER / f"{name}.csv.gz"
 
 
-def _read(name: str) -> tuple[np.ndarray, np.ndarray]:
+def read(name: str) -> tuple[np.ndarray, np.ndarray]:
     with gzip.open(_path(name), "rt") as file:
         table = np.genfromtxt(file, delimiter=",", skip_header=1)
     return table[:, :-1], table[:, -1]

@@ -16,6 +16,7 @@ again, and to predictions. `kosambi.infer` walks the whole line.
 from kosambi import basis as basis
 from kosambi import diagnostics as diagnostics
 from kosambi import errors as errors
+from kosambi import evidence as evidence
 from kosambi import inducing as inducing
 from kosambi import kernels as kernels
 from kosambi import laplace as laplace
@@ -31,6 +32,8 @@ from kosambi.basis import NystromBasis as NystromBasis
 from kosambi.basis import PointBasis as PointBasis
 from kosambi.basis import RitzBasis as RitzBasis
 from kosambi.draws import FunctionDraws as FunctionDraws
+from kosambi.hyperparameters import FitReport as FitReport
+from kosambi.hyperparameters import fit_hyperparameters as fit_hyperparameters
 from kosambi.infer import infer as infer
 from kosambi.posterior import Posterior as Posterior
 from kosambi.posterior import Prediction as Prediction

@@ -157,10 +157,11 @@ class FactorisedTerm(AbstractDataTerm):
         return self._spread(self.likelihood.raw_search_curvature(self.y, self._latent(w[None])[0]))
 
     def hessian(self, w: Array) -> Float[Array, "K K"]:
-        """Σ_n c''_n ψ(x_n)ψ(x_n)ᵀ; the curvature where the cost is an expectation."""
-        if self.rule is not None:
-            return self.curvature(w)
-        return self._spread(self.likelihood.raw_second_derivative(self.y, self._latent(w[None])[0]))
+        """Σ_n c''_n ψ(x_n)ψ(x_n)ᵀ, with the expectation of c where the cost is one."""
+        f = self._latent(w[None])[0]
+        if self.rule is None:
+            return self._spread(self.likelihood.raw_second_derivative(self.y, f))
+        return self._spread(self.likelihood.raw_expected_second_derivative(self.y, f, self.deviation, self.rule))
 
     def _spread(self, h: Array) -> Float[Array, "K K"]:
         """Second derivatives in the latent values, (N,) or (N, C, C), as those in w."""

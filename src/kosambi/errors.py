@@ -40,6 +40,10 @@ class RoundingWarning(UserWarning):
     """A number that cannot be negative came out so by more than rounding, and was set to zero."""
 
 
+class HyperparameterWarning(UserWarning):
+    """Hyperparameters were learned from data that say little, or not to the end."""
+
+
 class DomainWarning(UserWarning):
     """A function is evaluated over a wider range than it was drawn for."""
 

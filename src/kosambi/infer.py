@@ -13,6 +13,7 @@ from jaxtyping import Int
 from kosambi import inducing
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis, RitzBasis
+from kosambi.clock import Clock
 from kosambi.errors import InputError, as_count, as_inputs, check_key, is_traced
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood
@@ -20,7 +21,6 @@ from kosambi.posterior import Posterior
 from kosambi.precision import public
 from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
 from kosambi.samplers import AbstractSampler, sample
-from kosambi.samplers._clock import Clock
 from kosambi.target import Target
 
 BASES: dict[str, type[AbstractBasis]] = {

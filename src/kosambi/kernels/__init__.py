@@ -4,6 +4,7 @@ Every kernel is a pytree with float64 parameters: differentiable, `vmap`-able, a
 by a positive number.
 """
 
+from kosambi.kernels._base import AbstractCombination as AbstractCombination
 from kosambi.kernels._base import AbstractFinite as AbstractFinite
 from kosambi.kernels._base import AbstractKernel as AbstractKernel
 from kosambi.kernels._base import Constant as Constant

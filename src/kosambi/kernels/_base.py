@@ -11,7 +11,8 @@ import abc
 import functools
 import numbers
 import operator
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +29,10 @@ class AbstractKernel(Module):
 
     Subclass it for a kernel of your own: parameters are fields, `pairwise` and `pointwise` are plain JAX.
     """
+
+    supports: ClassVar[Mapping[str, str]] = {}
+    """Which values a parameter can take where it is learned: "positive" (unless said otherwise), "real", "unit"
+    (between 0 and 1), "increasing", or "fixed" for one that is never learned."""
 
     # NumPy scalars on the left (`np.float64(2) * kernel`) must leave the operation to `__rmul__`.
     __array_ufunc__ = None

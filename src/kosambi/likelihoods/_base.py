@@ -11,6 +11,8 @@ Shapes: y (N,), f (..., N) for one latent function and (..., N, C) for several; 
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -25,10 +27,17 @@ from kosambi.precision import Module, compiled, public
 
 # Nodes of a predictive density between the ends of its integrand, at least.
 _FEWEST_FOR_DENSITY = 68
+# Values of an integrand that are made at once. A loop over groups of nodes passes over memory less often, but writing
+# the nodes of a group out takes seconds to compile, and a minute where derivatives are taken.
+_AT_ONCE = 2**18
 
 
 class AbstractLikelihood(Module):
     """A cost c(y, f), with everything that a target, a prediction or a bound asks of it."""
+
+    supports: ClassVar[Mapping[str, str]] = {}
+    """Which values a parameter can take where it is learned: "positive" (unless said otherwise), "real", "unit"
+    (between 0 and 1), "increasing", or "fixed" for one that is never learned."""
 
     @property
     def num_latents(self) -> int:
@@ -106,6 +115,15 @@ class AbstractLikelihood(Module):
         """The positive curvature that a search for the mode uses where the second derivative will not do."""
         return self.raw_curvature(y, f)
 
+    def raw_rough_latent(self, y: Array) -> Array:
+        """Latent values at which y is not unlikely, (N,) or (N, C), for the start of a search; traceable."""
+        return jnp.zeros((*jnp.shape(y), *([self.num_latents] if self.num_latents > 1 else [])))
+
+    @property
+    def blur(self) -> Array | float:
+        """Standard deviation over which f is averaged before a curvature is taken; above zero for costs with kinks."""
+        return 0.0
+
     def raw_mean(self, f: Array) -> Array:
         """E[y | f], traceable."""
         raise self.no_density("an observation mean")
@@ -129,6 +147,19 @@ class AbstractLikelihood(Module):
     def raw_expected_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """E of the positive curvature by quadrature, for one latent function; traceable."""
         return integrate(lambda f: self.raw_curvature(y, f), mean, deviation, rule)
+
+    def raw_expected_second_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """The second derivative of the expected cost in `mean`; with C latent functions (..., C, C). Traceable."""
+
+        def slope(m: Array) -> Array:
+            return self.raw_expected_derivative(y, m, deviation, rule)
+
+        if self.num_latents == 1:
+            return jax.jvp(slope, (mean,), (jnp.ones_like(mean),))[1]
+        # The slopes of one datum depend on its own C latent values only, so C directions give all C×C derivatives.
+        units = jnp.eye(self.num_latents, dtype=mean.dtype)
+        columns = [jax.jvp(slope, (mean,), (jnp.broadcast_to(unit, mean.shape),))[1] for unit in units]
+        return jnp.stack(columns, axis=-1)
 
     def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """log E exp(−c(y, mean + deviation·ξ)) by quadrature, around the mode of a convex cost; traceable."""
@@ -269,6 +300,15 @@ class AbstractLikelihood(Module):
             return trapezoidal(nodes_for(self.strip, 3.0 * min(self.strip, 1.0)))
         return trapezoidal(nodes_for(self.strip, float(np.max(deviation, initial=0.0))))
 
+    @property
+    def evidence_rule(self) -> Rule:
+        """The quadrature rule where derivatives in hyperparameters are taken, for any deviation.
+
+        Ten digits for deviations up to the strip. The number of nodes has no divisor, so that `integrate` writes no
+        group of them out: the derivative of a group takes a minute to compile.
+        """
+        return trapezoidal(67)
+
     def no_density(self, what: str) -> InputError:
         """The error to raise where `what` is asked for and only a density could give it."""
         return InputError(
@@ -278,8 +318,15 @@ class AbstractLikelihood(Module):
 
 
 def integrate(function, mean: Array, deviation: Array, rule: Rule) -> Array:  # type: ignore[no-untyped-def]
-    """Σ_k w_k function(mean + deviation ξ_k), a few nodes at a time so that no axis of nodes is ever built."""
+    """Σ_k w_k function(mean + deviation ξ_k): all nodes at once where that is little, otherwise a few at a time."""
     nodes, weights = rule
+    axes = jnp.ndim(mean + deviation * 0.0)
+    if nodes.ndim == 2:
+        at = jnp.reshape(nodes, (nodes.shape[0], *(1 for _ in range(axes - 1)), nodes.shape[1]))
+        return jnp.tensordot(weights, function(mean + deviation * at), axes=1)
+    if is_little(mean, deviation, rule):
+        at = jnp.reshape(nodes, (-1, *(1 for _ in range(axes))))
+        return jnp.tensordot(weights, function(mean + deviation * at), axes=1)
     group = 17 if nodes.shape[0] % 17 == 0 else (nodes.shape[0] if nodes.shape[0] < 34 else 1)
 
     def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
@@ -291,6 +338,11 @@ def integrate(function, mean: Array, deviation: Array, rule: Rule) -> Array:  # 
     start = jnp.zeros(shape.shape, dtype=shape.dtype)
     grouped = (jnp.reshape(nodes, (-1, group)), jnp.reshape(weights, (-1, group)))
     return jax.lax.scan(add, start, grouped)[0]
+
+
+def is_little(mean: Array, deviation: Array, rule: Rule) -> bool:
+    """Whether an integrand is little enough for all of its values to be made at once."""
+    return int(np.prod(jnp.broadcast_shapes(jnp.shape(mean), jnp.shape(deviation)))) * rule.nodes.shape[0] <= _AT_ONCE
 
 
 def tiny(array: Array) -> float:

@@ -29,7 +29,7 @@ _FEWER_DIGITS, _FEWER_REACH = 18.0, 5.8
 
 
 class Rule(NamedTuple):
-    """Nodes ξ_k, (K,), and weights that sum to one."""
+    """Nodes ξ_k, (K,), or (K, C) for C latent values together, and weights that sum to one."""
 
     nodes: Array
     weights: Array
@@ -54,6 +54,12 @@ def gauss_hermite(num_nodes: int) -> Rule:
     """Gauss-Hermite: the fewest nodes for an integrand that is nearly a polynomial over a few deviations."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(num_nodes)
     return Rule(nodes, weights / weights.sum())
+
+
+def cubature(num_latents: int) -> Rule:
+    """For C independent standard normal numbers: ±√C along each axis, exact for polynomials of degree three."""
+    axes = np.sqrt(num_latents) * np.eye(num_latents)
+    return Rule(np.concatenate([axes, -axes]), np.full(2 * num_latents, 0.5 / num_latents))
 
 
 # Rules of about eight digits for summaries: the largest deviation, in strips, that each is good for. What is said of

@@ -80,6 +80,10 @@ class Gaussian(AbstractLikelihood):
         """1/σ²."""
         return jnp.broadcast_to(1.0 / jnp.square(self.noise), jnp.broadcast_shapes(jnp.shape(y), jnp.shape(f)))
 
+    def raw_rough_latent(self, y: Array) -> Array:
+        """y."""
+        return y
+
     def raw_mean(self, f: Array) -> Array:
         """f."""
         return f
@@ -196,6 +200,10 @@ class StudentT(AbstractLikelihood):
     @property
     def _floor(self) -> Array:
         return self.degrees_of_freedom * jnp.square(self.scale)
+
+    def raw_rough_latent(self, y: Array) -> Array:
+        """y."""
+        return y
 
     def raw_mean(self, f: Array) -> Array:
         """f, where ν > 1; otherwise there is none."""

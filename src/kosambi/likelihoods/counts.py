@@ -105,6 +105,10 @@ class Poisson(AbstractCounts):
         limit = tiny(f)
         return jnp.where(jnp.abs(f) < limit, jnp.where(f < 0, -limit, limit), f)
 
+    def raw_rough_latent(self, y: Array) -> Array:
+        """The rate of a count, a little above it so that zero has one."""
+        return jnp.log(y + 0.5) if self.link == "exp" else jnp.sqrt(y + 0.25)
+
     def raw_mean(self, f: Array) -> Array:
         """The rate."""
         return jnp.exp(f) if self.link == "exp" else jnp.square(f)
@@ -248,6 +252,10 @@ class NegativeBinomial(AbstractCounts):
     def raw_curvature(self, y: Array, f: Array) -> Array:
         """The second derivative, which is positive."""
         return self.raw_second_derivative(y, f)
+
+    def raw_rough_latent(self, y: Array) -> Array:
+        """log y, a little above it so that zero has one."""
+        return jnp.log(y + 0.5)
 
     def raw_mean(self, f: Array) -> Array:
         """e^f."""

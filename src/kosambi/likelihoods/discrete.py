@@ -7,6 +7,9 @@ Ordinal:             P(y ≤ k) = sigmoid(b_k − f) for increasing cut points b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -16,7 +19,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_float_array, is_traced
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate, is_little
 from kosambi.likelihoods._quadrature import Rule
 
 
@@ -98,6 +101,10 @@ class Bernoulli(AbstractLikelihood):
         """The second derivative, which is positive."""
         return self.raw_second_derivative(y, f)
 
+    def raw_rough_latent(self, y: Array) -> Array:
+        """As far from zero as a few data can say."""
+        return (2.0 if self.link == "logit" else 1.0) * (2.0 * y - 1.0)
+
     def raw_mean(self, f: Array) -> Array:
         """P(y = 1)."""
         return jax.nn.sigmoid(f) if self.link == "logit" else ndtr(f)
@@ -112,7 +119,7 @@ class Bernoulli(AbstractLikelihood):
 
     def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """E sigmoid(f) − y, with one exponential for all nodes: sigmoid(μ + σξ) = 1/(1 + e^{−μ} e^{−σξ})."""
-        if self.link != "logit":
+        if self.link != "logit" or is_little(mean, deviation, rule):
             return super().raw_expected_derivative(y, mean, deviation, rule)
         # Both exponents are cut at 0.45 of the largest, so that no product overflows or becomes ∞·0.
         limit = 0.45 * float(np.log(np.finfo(jnp.result_type(mean, float)).max))
@@ -174,6 +181,8 @@ class Ordinal(AbstractLikelihood):
     >>> ko.likelihoods.Ordinal(cut_points=[-1.0, 1.0]).observation_mean([0.0])
     array([1.])
     """
+
+    supports: ClassVar[Mapping[str, str]] = {"cut_points": "increasing"}
 
     cut_points: Array
 
@@ -257,6 +266,12 @@ class Ordinal(AbstractLikelihood):
         below = jax.nn.sigmoid(self.cut_points - f[..., None])
         edges = [jnp.zeros_like(below[..., :1]), below, jnp.ones_like(below[..., :1])]
         return jnp.diff(jnp.concatenate(edges, axis=-1), axis=-1)
+
+    def raw_rough_latent(self, y: Array) -> Array:
+        """The middle of the class, or one beyond the last cut point."""
+        low, high = self._edges(y)
+        low, high = jnp.where(jnp.isinf(low), high - 2.0, low), jnp.where(jnp.isinf(high), low + 2.0, high)
+        return 0.5 * (low + high)
 
     def raw_mean(self, f: Array) -> Array:
         """The mean class number."""

@@ -5,6 +5,9 @@ y = f + shift·b + noise·ε,   b ~ Bernoulli(probability),   ε ~ N(0, 1)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +32,8 @@ class ShiftMixture(AbstractLikelihood):
     >>> ko.likelihoods.ShiftMixture(shift=4.0, probability=0.25, noise=1.0).observation_mean([1.0])
     array([2.])
     """
+
+    supports: ClassVar[Mapping[str, str]] = {"shift": "real", "probability": "unit"}
 
     shift: Array
     probability: Array
@@ -85,6 +90,10 @@ class ShiftMixture(AbstractLikelihood):
     def raw_curvature(self, y: Array, f: Array) -> Array:
         """That of either component, 1/σ²."""
         return jnp.broadcast_to(1.0 / jnp.square(self.noise), jnp.broadcast_shapes(jnp.shape(y), jnp.shape(f)))
+
+    def raw_rough_latent(self, y: Array) -> Array:
+        """y less the mean shift."""
+        return y - self.shift * self.probability
 
     def raw_mean(self, f: Array) -> Array:
         """f + s·p."""

@@ -5,6 +5,9 @@ c = a (f + y e^{−f}) + log Γ(a) − a log a − (a − 1) log y
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -80,6 +83,10 @@ class Gamma(AbstractLikelihood):
         """Zero."""
         return 0.0
 
+    def raw_rough_latent(self, y: Array) -> Array:
+        """log y."""
+        return jnp.log(y)
+
     def raw_mean(self, f: Array) -> Array:
         """e^f."""
         return jnp.exp(f)
@@ -141,6 +148,8 @@ class Exponential(Gamma):
     >>> ko.likelihoods.Exponential().log_density([2.0], [0.0])
     array([-2.])
     """
+
+    supports: ClassVar[Mapping[str, str]] = {"shape": "fixed"}
 
     def __init__(self) -> None:
         super().__init__(1.0)

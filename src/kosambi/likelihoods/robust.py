@@ -75,6 +75,15 @@ class Laplace(AbstractLikelihood):
         """The Fisher information 1/b²."""
         return jnp.broadcast_to(1.0 / jnp.square(self.scale), jnp.broadcast_shapes(jnp.shape(y), jnp.shape(f)))
 
+    def raw_rough_latent(self, y: Array) -> Array:
+        """y."""
+        return y
+
+    @property
+    def blur(self) -> Array | float:
+        """Half the scale: the cost has a kink at y."""
+        return 0.5 * self.scale
+
     def raw_mean(self, f: Array) -> Array:
         """f."""
         return f

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_count
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate, tiny
-from kosambi.likelihoods._quadrature import REACH, Rule
+from kosambi.likelihoods._quadrature import REACH, Rule, cubature
 from kosambi.likelihoods.continuous import LOG_2PI, normal_distribution
 
 # The outer integral of `expected_log_sum_exp`: a step at which it is exact to 1e-12, and where its integrand ends.
@@ -105,6 +105,10 @@ class Categorical(AbstractLikelihood):
         """The Hessian, which is positive semi-definite."""
         return self.raw_second_derivative(y, f)
 
+    def raw_rough_latent(self, y: Array) -> Array:
+        """Two for the class that was seen."""
+        return 2.0 * jax.nn.one_hot(jnp.asarray(y).astype(int), self.num_classes, dtype=jnp.result_type(float))
+
     def raw_mean(self, f: Array) -> Array:
         """The class probabilities, (..., C)."""
         return jax.nn.softmax(f, axis=-1)
@@ -118,13 +122,22 @@ class Categorical(AbstractLikelihood):
         """Class numbers."""
         return jax.random.categorical(key, f, axis=-1).astype(f.dtype)
 
+    @property
+    def evidence_rule(self) -> Rule:
+        """The cubature with 2C points ±√C along the axes, exact to third order."""
+        return cubature(self.num_classes)
+
     def raw_expected_cost(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """E log Σ_c e^{f_c} − E f_y."""
+        if rule.nodes.ndim == 2:
+            return integrate(lambda f: self.raw_cost(y, f), mean, jnp.asarray(deviation)[..., None], rule)
         value, _ = expected_log_sum_exp(mean, deviation, rule)
         return value - jnp.sum(mean * self._one_hot(y, mean), axis=-1)
 
     def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """E softmax(f) − one-hot(y)."""
+        if rule.nodes.ndim == 2:
+            return integrate(lambda f: self.raw_derivative(y, f), mean, jnp.asarray(deviation)[..., None], rule)
         _, softmax = expected_log_sum_exp(mean, deviation, rule)
         return softmax - self._one_hot(y, mean)
 
@@ -226,6 +239,10 @@ class HeteroscedasticGaussian(AbstractLikelihood):
         weight = jnp.broadcast_to(_precision(f[..., 1]), jnp.broadcast_shapes(jnp.shape(y), f.shape[:-1]))
         zero, two = jnp.zeros_like(weight), jnp.full_like(weight, 2.0)
         return jnp.stack([jnp.stack([weight, zero], axis=-1), jnp.stack([zero, two], axis=-1)], axis=-2)
+
+    def raw_rough_latent(self, y: Array) -> Array:
+        """y, and half of its deviation as noise."""
+        return jnp.stack([y, jnp.broadcast_to(jnp.log(0.5 * jnp.std(y) + tiny(y)), jnp.shape(y))], axis=-1)
 
     def raw_mean(self, f: Array) -> Array:
         """f_0."""

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from kosambi._types import Array, Key
+from kosambi.clock import Clock
 from kosambi.diagnostics._moments import MIN_LENGTH, r_hat_limit
 from kosambi.diagnostics.report import Report
 from kosambi.errors import PrecisionWarning
@@ -18,7 +19,6 @@ from kosambi.precision import lift
 from kosambi.progress import Progress
 from kosambi.samplers import _segment
 from kosambi.samplers._base import AbstractMarkovSampler, Notes
-from kosambi.samplers._clock import Clock
 from kosambi.samplers._segment import MAX_CHECKS, Segment
 from kosambi.samplers._start import NUM_SUPERCHAINS, starting_points
 from kosambi.samplers.particles import Particles

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
+from kosambi.clock import Clock
 from kosambi.diagnostics._moments import MIN_LENGTH, r_hat_limit
 from kosambi.diagnostics.convergence import from_variances
 from kosambi.diagnostics.report import Report
@@ -26,7 +27,6 @@ from kosambi.precision import at_rest, host_generator, lift, public
 from kosambi.progress import Progress
 from kosambi.samplers import _diffusion
 from kosambi.samplers._base import AbstractSampler, Notes, as_initial, check_initial_shape
-from kosambi.samplers._clock import Clock
 from kosambi.samplers._diffusion import Diffusion
 from kosambi.samplers.particles import Particles
 from kosambi.target import Target

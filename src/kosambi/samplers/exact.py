@@ -17,13 +17,13 @@ import jax.scipy.linalg as jsl
 import numpy as np
 
 from kosambi._types import Array, Key
+from kosambi.clock import Clock
 from kosambi.data_terms import QuadraticTerm
 from kosambi.diagnostics.convergence import R_HAT_LIMIT
 from kosambi.diagnostics.report import Report
 from kosambi.errors import InputError
 from kosambi.precision import at_rest, compiled, host_generator
 from kosambi.samplers._base import AbstractSampler
-from kosambi.samplers._clock import Clock
 from kosambi.samplers.particles import GaussianLaw, Particles
 from kosambi.target import Target
 

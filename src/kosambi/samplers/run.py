@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from kosambi._types import Array, ArrayLike, Key
+from kosambi.clock import Clock
 from kosambi.diagnostics.report import Report
 from kosambi.errors import InputError, as_count, check_key, is_traced
 from kosambi.precision import public
 from kosambi.progress import Progress
 from kosambi.samplers import _markov, euler_maruyama, exact
 from kosambi.samplers._base import AbstractMarkovSampler, AbstractSampler, as_initial
-from kosambi.samplers._clock import Clock
 from kosambi.samplers.euler_maruyama import EulerMaruyama
 from kosambi.samplers.exact import Exact
 from kosambi.samplers.hmc import HMC

@@ -1,0 +1,180 @@
+r"""The evidence log p(y): how probable the data are before anything is learned from them, for choosing hyperparameters.
+
+With ψ = r(x, Z)L⁻ᵀ, LLᵀ = r(Z, Z) + εI, and σ_n² = r(x_n, x_n) − |ψ(x_n)|² the variance that the inducing points leave
+out,
+
+    log ∫ exp(−V*(w)) N(w; 0, I) dw,   V*(w) = Σ_n E_ξ c(y_n, m(x_n) + ψ(x_n)ᵀw + σ_n ξ)
+
+is a lower bound of log p(y) by Jensen's inequality, and the normalising constant of the optimal potential (`Target`).
+
+* Gaussian likelihood: closed form, log N(y; m, ψψᵀ + σ²I) − Σ_n σ_n²/(2σ²) (Titsias 2009).
+* Others: Laplace's approximation −V*(ŵ) − ½|ŵ|² − ½ log|H| at the mode ŵ.
+
+ε makes the matrix safe to factorise for every value of the hyperparameters. It stands for inducing values that are seen
+with noise of that variance, so the bound stays a bound.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array, ArrayLike
+from kosambi.data_terms import FactorisedTerm
+from kosambi.draws import evaluate_mean
+from kosambi.errors import InputError, as_inputs
+from kosambi.laplace import curvature_factor, newton
+from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
+from kosambi.precision import compiled, public
+from kosambi.priors import AbstractPrior
+
+JITTER = 1e-8
+"""ε as a part of the mean prior variance at the inducing points."""
+# Residual variances below this part of the prior variance are rounding errors, and a square root has no slope at zero.
+_SMALLEST_RESIDUAL = 1e-10
+_LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+class Projection(NamedTuple):
+    """What the inducing points say about the function at the data."""
+
+    psi: Float[Array, "N M"]
+    """Whitened weights: m(x_n) + ψ(x_n)ᵀw is the conditional mean."""
+    residual: Float[Array, " N"]
+    """σ_n², the variance left."""
+    offset: Float[Array, " N"]
+    """The prior mean m(x_n)."""
+
+
+@public
+def log_evidence(
+    prior: AbstractPrior, likelihood: AbstractLikelihood, x: ArrayLike, y: ArrayLike, inducing_points: ArrayLike
+) -> Float[Array, ""]:
+    """The evidence of a model, to compare kernels, measures, likelihoods and their parameters; differentiable.
+
+    A lower bound in closed form for `Gaussian`, Laplace's approximation to it for others; see `kosambi.evidence`.
+
+    Arguments:
+        prior: a prior, of either sort.
+        likelihood: one with a density.
+        x: (N, D), the inputs.
+        y: (N,), the observations.
+        inducing_points: (M, D).
+
+    >>> import numpy as np, kosambi as ko
+    >>> x = np.linspace(0.0, 6.0, 60)[:, None]
+    >>> y, noise = np.sin(x[:, 0]), ko.likelihoods.Gaussian(0.1)
+    >>> short, long = (ko.GaussianProcess(ko.kernels.SquaredExponential(scale)) for scale in (0.1, 1.5))
+    >>> bool(ko.evidence.log_evidence(long, noise, x, y, x[::6]) > ko.evidence.log_evidence(short, noise, x, y, x[::6]))
+    True
+    """
+    if not isinstance(prior, AbstractPrior):
+        raise InputError(
+            f"`log_evidence` needs a prior. Got {type(prior).__name__}. For a kernel write `GaussianProcess(kernel)`."
+        )
+    check_density(likelihood)
+    x = as_inputs("x", x, prior.num_columns)
+    points = as_inputs("inducing_points", inducing_points, x.shape[1])
+    prior.check_columns(x.shape[1])
+    y = likelihood.check(y)
+    if y.shape[0] != x.shape[0]:
+        raise InputError(f"`y` has {y.shape[0]} entries for {x.shape[0]} rows of x. Give one for each row.")
+    return _log_evidence(prior, likelihood, x, y, points)
+
+
+def check_density(likelihood: object) -> None:
+    """Refuse what has no evidence: a loss that is no density of y."""
+    if not isinstance(likelihood, AbstractLikelihood):
+        raise InputError(
+            f"The evidence needs a likelihood from `kosambi.likelihoods`. Got {type(likelihood).__name__}."
+        )
+    if not likelihood.is_density or isinstance(likelihood, CustomJoint):
+        raise InputError(
+            f"`{type(likelihood).__name__}` is a loss without a density of y, so the data have no evidence under it, "
+            "and its scale against the prior is a choice that no data can make. Use a likelihood with a density, for "
+            "example `StudentT` in place of `Huber`, or `Custom(cost, is_density=True)` for a normalised one."
+        )
+
+
+@compiled
+def _log_evidence(
+    prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array
+) -> Float[Array, ""]:
+    projection = project(prior, x, points)
+    return of_projection(likelihood, projection, y, starting_mode(likelihood, projection, y))[0]
+
+
+def project(prior: AbstractPrior, x: Float[Array, "N D"], points: Float[Array, "M D"]) -> Projection:
+    """ψ, σ² and m at the data, traceable; O(NM²), and O(NSM) with a measure of S points."""
+    gram = prior.pairwise(points, points)
+    scale = jnp.mean(jnp.diagonal(gram))
+    factor = jnp.linalg.cholesky(gram + JITTER * scale * jnp.eye(points.shape[0], dtype=gram.dtype))
+    psi = jsl.solve_triangular(factor, prior.pairwise(x, points).T, lower=True).T
+    variance = prior.pointwise(x)
+    residual = jnp.maximum(variance - jnp.sum(jnp.square(psi), axis=1), _SMALLEST_RESIDUAL * variance)
+    return Projection(psi, residual, jnp.asarray(evaluate_mean(prior.mean, x)))
+
+
+def of_projection(
+    likelihood: AbstractLikelihood, projection: Projection, y: Float[Array, " N"], start: Float[Array, " K"]
+) -> tuple[Float[Array, ""], Float[Array, " K"]]:
+    """The log evidence and the mode ŵ, flattened to K = M·C numbers; traceable.
+
+    `start` is where the search for the mode begins; a Gaussian likelihood has no use for it.
+    """
+    if isinstance(likelihood, Gaussian):
+        return _closed_form(likelihood, projection, y)
+    return _laplace(likelihood, projection, y, start)
+
+
+def starting_mode(likelihood: AbstractLikelihood, projection: Projection, y: Float[Array, " N"]) -> Float[Array, " K"]:
+    """Whitened coordinates of a smooth function through rough latent values, by ridge regression; traceable."""
+    rough = likelihood.raw_rough_latent(y)
+    error = rough - (projection.offset if rough.ndim == 1 else projection.offset[:, None])
+    # As much noise as there is variation: what matters is the sign and the size of the function.
+    scale = jnp.mean(jnp.square(error)) + _SMALLEST_RESIDUAL
+    size = projection.psi.shape[1]
+    normal = projection.psi.T @ projection.psi / scale + jnp.eye(size, dtype=projection.psi.dtype)
+    return jsl.cho_solve(jsl.cho_factor(normal, lower=True), projection.psi.T @ error / scale).reshape(-1)
+
+
+def _closed_form(likelihood: Gaussian, projection: Projection, y: Array) -> tuple[Array, Array]:
+    psi, residual, offset = projection
+    noise = jnp.broadcast_to(likelihood.noise, y.shape)
+    scaled, error = psi / noise[:, None], (y - offset) / noise
+    factor = jnp.linalg.cholesky(scaled.T @ scaled + jnp.eye(psi.shape[1], dtype=psi.dtype))
+    explained = jsl.solve_triangular(factor, scaled.T @ error, lower=True)
+    misfit = jnp.sum(jnp.square(error)) - jnp.sum(jnp.square(explained)) + jnp.sum(residual / jnp.square(noise))
+    log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor))) + jnp.sum(2.0 * jnp.log(noise) + _LOG_2PI)
+    mode = jsl.solve_triangular(factor, explained, lower=True, trans=1)
+    return -0.5 * (misfit + log_determinant), mode
+
+
+def _laplace(likelihood: AbstractLikelihood, projection: Projection, y: Array, start: Array) -> tuple[Array, Array]:
+    psi, residual, offset = projection
+    deviation = jnp.sqrt(residual + jnp.square(likelihood.blur))
+    term = FactorisedTerm(likelihood, psi, y, offset, None, deviation, likelihood.evidence_rule)
+    shape = (psi.shape[1],) if likelihood.num_latents == 1 else (psi.shape[1], likelihood.num_latents)
+    convex, still = likelihood.is_convex, jax.lax.stop_gradient(term)
+    found = jax.lax.stop_gradient(newton(still, shape, convex, jax.lax.stop_gradient(start)).w)
+    identity = jnp.eye(found.shape[0], dtype=found.dtype)
+
+    def hessian_factor(term: FactorisedTerm, w: Array) -> Array:
+        factor = jnp.linalg.cholesky(term.hessian(w.reshape(shape)) + identity)
+        if convex:
+            return factor
+        # At a mode the Hessian is positive; where the search was given up earlier it need not be.
+        return jnp.where(jnp.all(jnp.isfinite(factor)), factor, curvature_factor(term, shape, False, w))
+
+    # A further Newton step, whose derivative in the hyperparameters is that of the mode (implicit function theorem):
+    # dŵ/dθ = −H⁻¹ ∂∇V/∂θ, as the slope itself is zero.
+    _, slope = term.value_and_gradient(found.reshape(1, *shape))
+    step = jsl.cho_solve((jax.lax.stop_gradient(hessian_factor(still, found)), True), found + slope.reshape(-1))
+    mode = found - step
+    value = term.value(mode.reshape(1, *shape))[0] + 0.5 * jnp.sum(jnp.square(mode))
+    return -value - jnp.sum(jnp.log(jnp.diagonal(hessian_factor(term, mode)))), mode

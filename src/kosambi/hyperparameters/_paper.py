@@ -1,0 +1,249 @@
+r"""The paper's recipe for hyperparameters (appendix on implementation details, and its public code).
+
+The kernel k is fitted as that of an exact Gaussian process y ~ N(c, k(x, x) + σ²I) by maximum likelihood, with a
+constant c that is thrown away. With many rows several subsets of nearest neighbours are fitted, and the parameters averaged
+before the softplus that makes them positive. Labels are turned into two (or C) regressions with known noise (Dirichlet
+classification, Milios et al. 2018), counts are taken as they are, and for `StudentT` a Student law is fitted to the
+residuals. The result is then used inside r, whose scale differs from that of k; `method="evidence"` does not do that.
+
+Beside the code's start (0.693 everywhere) the usual values of the data are tried: with inputs that are not scaled the
+former lies where the likelihood is flat.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array
+from kosambi.errors import InputError, as_count
+from kosambi.hyperparameters._layout import Layout, Model, lay_out, with_fields
+from kosambi.hyperparameters._limits import Limits, limits
+from kosambi.hyperparameters._search import Minimum, Record, minimise, projected_norm
+from kosambi.hyperparameters._starts import Scales, start
+from kosambi.likelihoods import AbstractLikelihood, Gaussian, StudentT
+from kosambi.precision import compiled
+from kosambi.priors import AbstractPrior, GaussianProcess
+from kosambi.progress import Progress
+
+# Where every parameter begins: softplus(0).
+_BEGIN = float(np.log(2.0))
+# The smallest noise variance that the code allows.
+_SMALLEST_NOISE = 1e-4
+# Dirichlet classification: pseudo-counts of the labels that were not seen.
+_PSEUDO_COUNT = 0.01
+
+
+class Settings(NamedTuple):
+    """How many rows a subset has, and how many subsets there are where one does not hold all rows."""
+
+    rows: int
+    subsets: int
+
+
+def settings(likelihood: AbstractLikelihood, rows: int | None, subsets: int | None) -> Settings:
+    """The paper's, unless others are given."""
+    usual = Settings(2000, 10) if likelihood.num_labels is None else Settings(1000, 5)
+    return Settings(
+        usual.rows if rows is None else as_count("max_rows", rows),
+        usual.subsets if subsets is None else as_count("num_restarts", subsets),
+    )
+
+
+def fit(
+    generator: np.random.Generator,
+    prior: AbstractPrior,
+    likelihood: AbstractLikelihood,
+    x: Float[Array, "N D"],
+    y: Float[Array, " N"],
+    layout: Layout,
+    chosen: Settings,
+    max_iterations: int,
+    record: Record,
+    show: Progress,
+) -> tuple[Model, dict[str, Any]]:
+    """The fitted model, and what the report says of it."""
+    if likelihood.num_latents > 1 and likelihood.num_labels is None:
+        raise InputError(
+            f'method="paper" has no recipe for the latent functions of `{type(likelihood).__name__}`. '
+            'Use method="evidence".'
+        )
+    targets, known = _targets(likelihood, y)
+    exact, given = _exact_layout(prior, likelihood, layout)
+    subsets = _subsets(generator, x, chosen)
+    found: list[_Fit] = []
+    for i, rows in enumerate(subsets):
+        for target, fixed in zip(targets, known, strict=True):
+            show.update("exact Gaussian process", len(found), len(subsets) * len(targets))
+            found.append(_fit_one(given, exact, x[rows], target[rows], fixed[rows], max_iterations, record))
+        del i
+    average = _average(exact, given, [one.minimum.vector for one in found])
+    residuals = np.concatenate([one.residuals for one in found])
+    fitted = Model(average.kernel, prior.mean, _likelihood(likelihood, average.likelihood, residuals, layout))
+    bounds = found[-1].bounds
+    entries = [(name, i) for name, i in exact.entries() if name.name != "mean"]
+    there = np.any([one.bounds.at_bound(one.minimum.vector) for one in found], axis=0)[: len(entries)]
+    value = float(np.mean([-one.minimum.value for one in found]))
+    slopes = [projected_norm(one.minimum, one.bounds.lower, one.bounds.upper) for one in found]
+    converged = all(one.minimum.converged for one in found)
+    notes = [] if converged else ["A search did not converge. Raise `max_iterations`."]
+    del bounds
+    return fitted, {
+        "objective": value,
+        "log_evidence": value,
+        "gradient_norm": max(slopes),
+        "converged": converged,
+        "at_bound": tuple(p.entry(i) for (p, i), at in zip(entries, there, strict=True) if at),
+        "restarts": tuple(-one.minimum.value for one in found),
+        "rounds": 1,
+        "iterations": sum(one.minimum.iterations for one in found),
+        "num_rows": len(subsets[0]),
+        "num_support": None,
+        "inducing_points": None,
+        "jitter": 0.0,
+        "warnings": notes,
+    }
+
+
+class _Fit(NamedTuple):
+    minimum: Minimum
+    bounds: Limits
+    residuals: Float[np.ndarray, " n"]
+
+
+def _targets(likelihood: AbstractLikelihood, y: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Regression targets and known noise variances: one of each, or one for each label."""
+    if likelihood.num_labels is None:
+        noise = np.asarray(likelihood.noise) if isinstance(likelihood, Gaussian) else np.zeros(())
+        return [y], [np.broadcast_to(np.square(noise) if noise.ndim else 0.0, y.shape)]
+    alpha = np.where(y[None] == np.arange(likelihood.num_labels)[:, None], 1.0, 0.0) + _PSEUDO_COUNT
+    variance = np.log1p(1.0 / alpha)
+    return list(np.log(alpha) - 0.5 * variance), list(variance)
+
+
+def _exact_layout(prior: AbstractPrior, likelihood: AbstractLikelihood, layout: Layout) -> tuple[Layout, Model]:
+    """The exact process: the kernel, a constant, and a noise, with frozen parameters as they are."""
+    noise = np.asarray(np.sqrt(_BEGIN))
+    names = [p.name for p in layout.frozen if p.name.startswith("kernel")]
+    if isinstance(likelihood, Gaussian) and any(p.name == "likelihood.noise" for p in layout.frozen):
+        # A noise for each datum is known and enters with the targets; then there is no other.
+        noise = np.asarray(1e-6) if likelihood.noise.ndim else np.asarray(likelihood.noise)
+        names.append("likelihood.noise")
+    given = Model(prior.kernel, np.zeros(()), Gaussian(noise))
+    tied = [[p.name for p in group] for group in layout.groups if len(group) > 1]
+    tied = [group for group in tied if all(name.startswith("kernel") for name in group)]
+    return lay_out(given, names, tied), given
+
+
+def _subsets(generator: np.random.Generator, x: np.ndarray, chosen: Settings) -> list[np.ndarray]:
+    """All rows, or the nearest neighbours of rows drawn at random, in the units of x."""
+    if len(x) <= chosen.rows:
+        return [np.arange(len(x))]
+    centres = generator.integers(len(x), size=chosen.subsets)
+    return [
+        np.sort(np.argpartition(np.sum(np.square(x - x[c]), axis=1), chosen.rows - 1)[: chosen.rows]) for c in centres
+    ]
+
+
+def _fit_one(
+    given: Model, layout: Layout, x: Array, y: Array, fixed: Array, max_iterations: int, record: Record
+) -> _Fit:
+    likelihood = given.likelihood
+    process = GaussianProcess(given.kernel)
+    usual = start(process, likelihood, x, y, 1.0, 0.3)
+    begin = _begin(layout, given)
+    bounds = limits(layout, usual, layout.model(begin, given), Scales.of(likelihood, x, y))
+    lower = bounds.lower.copy()
+    for i, (parameter, _) in enumerate(layout.entries()):
+        if parameter.name == "likelihood.noise":
+            lower[i] = 0.5 * np.log(_SMALLEST_NOISE)
+    bounds = Limits(bounds.centre, bounds.width, lower, np.maximum(bounds.upper, lower + 1.0))
+
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = _marginal(layout, vector, given, x, y, fixed)
+        return float(value), np.asarray(gradient)
+
+    found = [
+        minimise(objective, vector, bounds.lower, bounds.upper, max_iterations, record)
+        for vector in (begin, layout.vector(usual))
+    ]
+    best = min(found, key=lambda one: one.value)
+    return _Fit(best, bounds, np.asarray(_residuals(layout, best.vector, given, x, y, fixed)))
+
+
+def _begin(layout: Layout, given: Model) -> np.ndarray:
+    """0.693 for everything positive that is free, except what has a unit of its own in the kernel (period, alpha)."""
+    vector = layout.vector(given)
+    for i, (parameter, _) in enumerate(layout.entries()):
+        field = parameter.name.rsplit(".", 1)[-1]
+        if field in ("lengthscale", "variance"):
+            vector[i] = np.log(_BEGIN)
+        elif parameter.name == "likelihood.noise":
+            vector[i] = 0.5 * np.log(_BEGIN)
+    return vector
+
+
+def _average(layout: Layout, given: Model, vectors: list[np.ndarray]) -> Model:
+    """The mean of the parameters before softplus; noise enters as a variance."""
+    raws = []
+    for vector in vectors:
+        raw = vector.copy()
+        for i, (parameter, _) in enumerate(layout.entries()):
+            if parameter.support == "positive":
+                value = np.exp(2.0 * vector[i] if parameter.name == "likelihood.noise" else vector[i])
+                raw[i] = value + np.log(-np.expm1(-value))
+        raws.append(raw)
+    mean = np.mean(raws, axis=0)
+    for i, (parameter, _) in enumerate(layout.entries()):
+        if parameter.support == "positive":
+            value = np.logaddexp(0.0, mean[i])
+            mean[i] = (0.5 if parameter.name == "likelihood.noise" else 1.0) * np.log(value)
+    return jax.tree.map(np.asarray, layout.model(mean, given))
+
+
+def _likelihood(given: AbstractLikelihood, exact: Gaussian, residuals: np.ndarray, layout: Layout) -> Any:
+    frozen = {parameter.name for parameter in layout.frozen}
+    if isinstance(given, Gaussian) and "likelihood.noise" not in frozen:
+        return with_fields(given, noise=np.asarray(exact.noise))
+    if isinstance(given, StudentT):
+        from scipy.stats import t
+
+        freedom, _, scale = t.fit(residuals, floc=0.0)
+        learned = {"degrees_of_freedom": freedom, "scale": scale}
+        free = {k: np.asarray(float(v)) for k, v in learned.items() if f"likelihood.{k}" not in frozen}
+        return with_fields(given, **free) if free else given
+    return given
+
+
+@compiled
+def _marginal(layout: Layout, vector: Array, given: Model, x: Array, y: Array, fixed: Array) -> tuple[Array, Array]:
+    """−log N(y; c, k(x, x) + σ²I + known noise) and its gradient."""
+
+    def objective(v: Array) -> Array:
+        model = layout.model(v, given)
+        factor, error = _factor(model, x, y, fixed)
+        white = jsl.solve_triangular(factor, error, lower=True)
+        log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor)))
+        return 0.5 * (jnp.sum(jnp.square(white)) + log_determinant + y.shape[0] * jnp.log(2.0 * jnp.pi))
+
+    value, gradient = jax.value_and_grad(objective)(vector)
+    return value, gradient
+
+
+@compiled
+def _residuals(layout: Layout, vector: Array, given: Model, x: Array, y: Array, fixed: Array) -> Float[Array, " N"]:
+    """Y minus the posterior mean at the data: noise · K⁻¹(y − c)."""
+    model = layout.model(vector, given)
+    factor, error = _factor(model, x, y, fixed)
+    return (jnp.square(model.likelihood.noise) + fixed) * jsl.cho_solve((factor, True), error)
+
+
+def _factor(model: Model, x: Array, y: Array, fixed: Array) -> tuple[Array, Array]:
+    gram = model.kernel.pairwise(x, x)
+    noise = jnp.square(model.likelihood.noise) + fixed
+    return jnp.linalg.cholesky(gram + jnp.diag(noise)), y - model.mean

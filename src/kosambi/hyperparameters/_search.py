@@ -1,0 +1,81 @@
+"""L-BFGS-B (SciPy) on a compiled objective, with a record of every evaluation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+# The search ends when no slope within the bounds is steeper than this, in nats for a factor e.
+GRADIENT_TOLERANCE = 1e-2
+# It also ends when a step lowers the objective by less than this part of it.
+VALUE_TOLERANCE = 1e-7
+
+Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+
+@dataclasses.dataclass
+class Record:
+    """What happened in all searches together."""
+
+    values: list[float] = dataclasses.field(default_factory=list)
+    failures: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Minimum:
+    """Where a search ended."""
+
+    vector: Float[np.ndarray, " P"]
+    value: float
+    gradient: Float[np.ndarray, " P"]
+    iterations: int
+    converged: bool
+
+
+def minimise(
+    objective: Objective,
+    start: Float[np.ndarray, " P"],
+    lower: Float[np.ndarray, " P"],
+    upper: Float[np.ndarray, " P"],
+    max_iterations: int,
+    record: Record,
+) -> Minimum:
+    """The lowest point that L-BFGS-B finds from `start` within the bounds.
+
+    An evaluation that is not finite counts as a failure and as a hill that is higher than all seen before, so that the
+    line search turns back.
+    """
+    from scipy.optimize import minimize
+
+    start = np.clip(start, lower, upper)
+    best: list[Minimum] = []
+
+    def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective(vector)
+        if not np.isfinite(value) or not np.all(np.isfinite(gradient)):
+            record.failures += 1
+            highest = best[0].value + 1e3 + abs(best[0].value) if best else 1e12
+            return highest, np.zeros_like(vector)
+        record.values.append(value)
+        if not best or value < best[0].value:
+            best[:] = [Minimum(vector.copy(), value, gradient, 0, False)]
+        return value, gradient
+
+    if start.size == 0 or max_iterations == 0:
+        value, gradient = evaluate(start)
+        return Minimum(start, value, gradient, 0, start.size == 0)
+    options = {"maxiter": max_iterations, "ftol": VALUE_TOLERANCE, "gtol": GRADIENT_TOLERANCE, "maxls": 30}
+    bounds = list(zip(lower, upper, strict=True))
+    found = minimize(evaluate, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    if not best:
+        return Minimum(start, np.inf, np.zeros_like(start), int(found.nit), False)
+    return dataclasses.replace(best[0], iterations=int(found.nit), converged=bool(found.success))
+
+
+def projected_norm(minimum: Minimum, lower: np.ndarray, upper: np.ndarray) -> float:
+    """The largest slope along which the objective could still be lowered within the bounds."""
+    step = np.clip(minimum.vector - minimum.gradient, lower, upper) - minimum.vector
+    return float(np.max(np.abs(step), initial=0.0))

@@ -1,0 +1,178 @@
+"""Where the search for hyperparameters begins: values of the right size for the data.
+
+Lengthscales are measured in standard deviations of the input columns, times √D, since distances grow with the number of
+columns; the prior variance is that of rough latent values; noise is a share of it. A kernel that is not known here, and
+every frozen parameter, stays as it was given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array
+from kosambi.hyperparameters._layout import Model, rebuilt, with_fields
+from kosambi.kernels import (
+    AbstractCombination,
+    AbstractKernel,
+    AbstractStationary,
+    Constant,
+    Linear,
+    Periodic,
+    Product,
+)
+from kosambi.likelihoods import (
+    AbstractLikelihood,
+    Exponential,
+    Gamma,
+    Gaussian,
+    Laplace,
+    NegativeBinomial,
+    Ordinal,
+    ShiftMixture,
+    StudentT,
+)
+from kosambi.priors import AbstractPrior, GaussianRandomElement
+
+
+@dataclasses.dataclass(frozen=True)
+class Scales:
+    """The sizes of things in the data."""
+
+    columns: Float[np.ndarray, " D"]
+    """Standard deviations of the input columns; one for a column that does not vary."""
+    latent_mean: float
+    """The mean of rough latent values."""
+    latent_deviation: float
+    """Their standard deviation."""
+
+    @classmethod
+    def of(cls, likelihood: AbstractLikelihood, x: Array, y: Array) -> Scales:
+        """Measured."""
+        spread = np.std(x, axis=0)
+        rough = np.asarray(likelihood.raw_rough_latent(y), dtype=np.float64)
+        rough = rough[:, 0] if rough.ndim == 2 and likelihood.num_labels is None else rough
+        deviation = float(np.std(rough))
+        return cls(np.where(spread > 0, spread, 1.0), float(np.mean(rough)), deviation if deviation > 0 else 1.0)
+
+
+def start(
+    prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, reach: float, share: float
+) -> Model:
+    """A model to begin with: lengthscales `reach` times the usual, noise a `share` of the standard deviation of y."""
+    scales = Scales.of(likelihood, x, y)
+    kernel = _spread(prior.kernel, scales.columns, reach)
+    mean = prior.mean if callable(prior.mean) else np.asarray(scales.latent_mean)
+    begun = rebuilt(prior, Model(kernel, mean, likelihood))
+    variance = float(np.mean(begun.variance(x[: min(len(x), 500)])))
+    wanted = scales.latent_deviation**2 / variance if variance > 0 and np.isfinite(variance) else 1.0
+    # r holds k twice for a Gaussian random element.
+    degree = 2.0 if isinstance(prior, GaussianRandomElement) else 1.0
+    kernel = _scaled(kernel, wanted ** (1.0 / degree))
+    return Model(kernel, mean, starting_likelihood(likelihood, y, share, scales.latent_deviation))
+
+
+def _spread(kernel: AbstractKernel, columns: np.ndarray, reach: float) -> AbstractKernel:
+    """The kernel with lengthscales for columns of these standard deviations."""
+    if isinstance(kernel, AbstractCombination):
+        return with_fields(kernel, kernels=tuple(_spread(part, columns, reach) for part in kernel.kernels))
+    if isinstance(kernel, Periodic):
+        # Its lengthscale has no unit, and nothing is known of the period.
+        return kernel
+    if isinstance(kernel, AbstractStationary):
+        own = columns if kernel.active_dims is None else columns[list(kernel.active_dims)]
+        scaled = reach * np.sqrt(len(own)) * own
+        if np.size(kernel.lengthscale) == 1:
+            scaled = np.full(np.shape(kernel.lengthscale), np.exp(np.mean(np.log(scaled))))
+        return with_fields(kernel, lengthscale=scaled)
+    if isinstance(kernel, Linear):
+        own = columns if kernel.active_dims is None else columns[list(kernel.active_dims)]
+        scaled = own**-2.0 / len(own)
+        return with_fields(
+            kernel,
+            variance=scaled if np.size(kernel.variance) > 1 else np.full(np.shape(kernel.variance), scaled.mean()),
+        )
+    return kernel
+
+
+def _scaled(kernel: AbstractKernel, factor: float) -> AbstractKernel:
+    """The kernel times a number, where it has a variance to take it up."""
+    if isinstance(kernel, Product):
+        head = kernel.kernels
+        for i, part in enumerate(head):
+            scaled = _scaled(part, factor)
+            if scaled is not part:
+                return with_fields(kernel, kernels=(*head[:i], scaled, *head[i + 1 :]))
+        return kernel
+    if isinstance(kernel, AbstractCombination):
+        return with_fields(kernel, kernels=tuple(_scaled(part, factor) for part in kernel.kernels))
+    if isinstance(kernel, AbstractStationary | Linear | Constant):
+        return with_fields(kernel, variance=np.asarray(kernel.variance) * factor)
+    return kernel
+
+
+@functools.singledispatch
+def starting_likelihood(likelihood: Any, y: np.ndarray, share: float, deviation: float) -> Any:
+    """The likelihood with parameters for noise that is a `share` of the standard deviation; itself if it has none."""
+    del y, share, deviation
+    return likelihood
+
+
+@starting_likelihood.register
+def _(likelihood: Gaussian, y: np.ndarray, share: float, deviation: float) -> Any:
+    del y
+    return likelihood if likelihood.noise.ndim else with_fields(likelihood, noise=np.asarray(share * deviation))
+
+
+@starting_likelihood.register
+def _(likelihood: StudentT, y: np.ndarray, share: float, deviation: float) -> Any:
+    del deviation
+    # Quartiles, since outliers inflate a standard deviation; zero if more than half of y is one value.
+    width = float(np.subtract(*np.quantile(y, [0.75, 0.25]))) / 1.35 or float(np.std(y))
+    scale, freedom = np.asarray(0.7 * share * width), np.asarray(4.0)
+    return with_fields(likelihood, scale=scale, degrees_of_freedom=freedom)
+
+
+@starting_likelihood.register
+def _(likelihood: Laplace, y: np.ndarray, share: float, deviation: float) -> Any:
+    del y
+    return with_fields(likelihood, scale=np.asarray(0.7 * share * deviation))
+
+
+@starting_likelihood.register
+def _(likelihood: ShiftMixture, y: np.ndarray, share: float, deviation: float) -> Any:
+    del y
+    # The shift and its probability are what the user knows of the mixture; they are refined, not guessed.
+    return with_fields(likelihood, noise=np.asarray(share * deviation))
+
+
+@starting_likelihood.register
+def _(likelihood: Gamma, y: np.ndarray, share: float, deviation: float) -> Any:
+    del y
+    # The logarithm of a gamma variable has a variance of about 1/shape.
+    return with_fields(likelihood, shape=np.asarray((share * deviation) ** -2.0))
+
+
+@starting_likelihood.register
+def _(likelihood: Exponential, y: np.ndarray, share: float, deviation: float) -> Any:
+    del y, share, deviation
+    return likelihood
+
+
+@starting_likelihood.register
+def _(likelihood: NegativeBinomial, y: np.ndarray, share: float, deviation: float) -> Any:
+    del y
+    return with_fields(likelihood, dispersion=np.asarray((share * deviation) ** 2))
+
+
+@starting_likelihood.register
+def _(likelihood: Ordinal, y: np.ndarray, share: float, deviation: float) -> Any:
+    del share, deviation
+    counts = np.bincount(np.asarray(y, dtype=int), minlength=likelihood.num_classes) + 0.5
+    below = np.cumsum(counts)[:-1] / counts.sum()
+    # Wider than the logits of the shares, because the latent function moves too.
+    return with_fields(likelihood, cut_points=1.5 * (np.log(below) - np.log1p(-below)))

@@ -1,0 +1,77 @@
+"""What a search for hyperparameters says about itself."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+
+
+@dataclasses.dataclass(frozen=True)
+class FitReport:
+    """How hyperparameters were found, and what to make of them."""
+
+    method: str
+    """"evidence" or "paper"."""
+    objective: float
+    """What was maximised: the log evidence plus the log of the weak prior ("evidence"), or the log marginal likelihood
+    of the exact Gaussian process, averaged over its subsets ("paper")."""
+    log_evidence: float
+    """The log evidence of the rows that the last stage used, without the weak prior; see `num_rows`."""
+    gradient_norm: float
+    """The largest slope of the objective within the bounds at the end, in nats for a factor e."""
+    converged: bool
+    """Whether the search ended by itself, and choosing inducing points again no longer mattered."""
+    parameters: dict[str, Float[np.ndarray, "..."]]
+    """All parameters by name, learned or not."""
+    frozen: tuple[str, ...]
+    """Names of those that were not learned."""
+    at_bound: tuple[str, ...]
+    """Names of numbers that ended at a bound: the data say only that they are large, or small."""
+    restarts: tuple[float, ...]
+    """The objective that each short search from another start reached ("evidence"), or each subset ("paper")."""
+    rounds: int
+    """How often inducing points were chosen for the main search."""
+    iterations: int
+    """Iterations of the main search, all rounds."""
+    evaluations: int
+    """Evaluations of objective and gradient, of all searches."""
+    failures: int
+    """Evaluations that were not finite, from which a search turned back."""
+    trace: Float[np.ndarray, " E"]
+    """The objective at every finite evaluation, in order."""
+    num_rows: int
+    """Rows of the data that the kernel was learned from."""
+    num_support: int | None
+    """Support points of the measure that the kernel was learned with; None without a measure made of points."""
+    inducing_points: Float[np.ndarray, "M D"] | None
+    """The inducing points of the last round."""
+    jitter: float
+    """What was added to the diagonal of r(Z, Z), as a part of its mean."""
+    seconds: float
+    """Wall clock, compilation included."""
+    compile_seconds: float
+    """What of that was tracing and compilation."""
+    warnings: tuple[str, ...]
+    """What the user was warned of."""
+
+    def __str__(self) -> str:
+        state = "converged" if self.converged else "NOT converged"
+        lines = [
+            f"{self.method}: {state}, objective {self.objective:.2f}, log evidence {self.log_evidence:.2f}, "
+            f"steepest slope {self.gradient_norm:.2g}",
+            f"  {self.evaluations} evaluations ({self.failures} not finite), {self.iterations} iterations in "
+            f"{self.rounds} rounds, {len(self.restarts)} starts; {self.seconds:.1f} s of which "
+            f"{self.compile_seconds:.1f} s compiling; {self.num_rows} rows",
+        ]
+        for name, value in self.parameters.items():
+            shown = np.array2string(np.asarray(value), precision=4, suppress_small=False, max_line_width=90)
+            mark = " (frozen)" if name in self.frozen else ""
+            mark = " (at a bound)" if any(bound.split("[")[0] == name for bound in self.at_bound) else mark
+            lines.append(f"  {name} = {shown}{mark}")
+        return "\n".join(lines + [f"  warning: {text}" for text in self.warnings])
+
+    def _repr_pretty_(self, printer: object, cycle: bool) -> None:
+        del cycle
+        printer.text(str(self))  # type: ignore[attr-defined]
