@@ -7,175 +7,168 @@ for the kernel as it is then. All rounds and restarts share one compiled functio
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi import inducing
 from kosambi._types import Array
-from kosambi.draws import evaluate_mean
-from kosambi.evidence import Projection, of_projection, project, starting_mode
-from kosambi.hyperparameters._layout import Layout, Model, lay_out, rebuilt
+from kosambi.errors import as_count
+from kosambi.evidence import JITTER
+from kosambi.hyperparameters._layout import Model, lay_out, rebuilt
 from kosambi.hyperparameters._limits import Limits, limits
-from kosambi.hyperparameters._search import Minimum, Record, minimise
+from kosambi.hyperparameters._objective import Evaluator, Problem, choose_points, fixed_objective, projected, settled
+from kosambi.hyperparameters._rows import at_rows, num_support, subset, thinned
+from kosambi.hyperparameters._search import Minimum, Record, minimise, projected_norm
 from kosambi.hyperparameters._starts import Scales, start
-from kosambi.likelihoods import AbstractLikelihood
-from kosambi.precision import compiled, lift
-from kosambi.priors import AbstractPrior
-from kosambi.progress import Progress
+from kosambi.hyperparameters._task import Outcome, Task
+from kosambi.precision import lift
 
+MOST_INDUCING = 300
+"""Inducing points when their number is not given."""
+MAX_ROWS = 2000
+"""Rows that the kernel is learned from when their number is not given."""
+NUM_RESTARTS = 2
+"""Further starts from which a short search is made."""
+SHORT = 12
+"""Iterations of a short search."""
+MAX_ROUNDS = 8
+"""How often inducing points are chosen again."""
+# Iterations of each round; the last number goes on.
+_ROUNDS = (15, 25, 40)
 # Lengthscales in units of √D standard deviations, and noise as a share of the standard deviation, to begin from.
 _REACHES, _SHARES = (0.2, 0.6, 2.0), (0.1, 0.5)
-# Iterations of a short search, and of each round; the last number goes on.
-SHORT = 12
-_ROUNDS = (15, 25, 40)
-MAX_ROUNDS = 8
-# Choosing inducing points again has ended to matter when it gains less than this many nats, or this many a datum.
+# Choosing inducing points again has ceased to matter when it gains less than this many nats, or this many a datum.
 _GAIN, _GAIN_PER_ROW = 0.1, 2e-4
 
 
 @dataclasses.dataclass(frozen=True)
-class Problem:
-    """Data, prior and likelihood as they are given, on the rows that the kernel is learned from."""
+class _Round:
+    """Where one search with fixed inducing points ended."""
 
-    prior: AbstractPrior
-    likelihood: AbstractLikelihood
-    x: Float[Array, "N D"]
-    y: Float[Array, " N"]
-    layout: Layout
-    num_inducing: int
-
-    @property
-    def given(self) -> Model:
-        """The model before anything is learned."""
-        return Model(self.prior.kernel, self.prior.mean, self.likelihood)
-
-    def model(self, vector: np.ndarray) -> Model:
-        """The model that free numbers stand for, at rest."""
-        return jax.tree.map(_at_rest, self.layout.model(np.asarray(vector), self.given))
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What a search found."""
-
-    model: Model
     minimum: Minimum
-    limits: Limits
-    log_evidence: float
     points: Float[np.ndarray, "M D"]
-    restarts: tuple[float, ...]
-    rounds: int
-    iterations: int
-    converged: bool
-    interrupted: bool
+    log_evidence: float
 
 
-class Evaluator:
-    """The objective at fixed inducing points, with the mode of the last evaluation as the start of the next."""
-
-    def __init__(self, problem: Problem, bounds: Limits, points: Float[np.ndarray, "M D"], model: Model) -> None:
-        self.points, self.bounds, self.problem = points, bounds, problem
-        self.evidence = -np.inf
-        self._lowest = np.inf
-        self._held = lift((problem.given, problem.prior, problem.x, problem.y, points, bounds.centre, bounds.width))
-        self._mode = _first_mode(rebuilt(problem.prior, model), model.likelihood, problem.x, problem.y, points)
-
-    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        (total, (evidence, mode)), gradient = _objective(self.problem.layout, vector, self._mode, *self._held)
-        value, slope = float(total), np.asarray(gradient)
-        if np.isfinite(value) and np.all(np.isfinite(slope)):
-            self._mode = mode
-            if value < self._lowest:
-                self._lowest, self.evidence = value, float(evidence)
-        return value, slope
-
-
-def search(
-    generator: np.random.Generator,
-    problem: Problem,
-    num_restarts: int,
-    max_iterations: int,
-    record: Record,
-    show: Progress,
-) -> Outcome:
-    """The best model from several starts, with inducing points that follow the kernel."""
-    bounds, candidates = _candidates(generator, problem, num_restarts)
-    best: tuple[Minimum, np.ndarray, float] | None = None
-    restarts: list[float] = []
-    iterations, rounds, done, interrupted = 0, 0, False, False
+def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) -> Outcome:
+    """The model of the highest evidence that was found."""
+    rows = subset(task.generator, len(task.x), max_rows)
+    x, y = task.x[rows], task.y[rows]
+    number = _num_inducing(num_inducing, x)
+    prior = thinned(task.generator, task.prior, max_rows)
+    problem = Problem(prior, at_rows(task.likelihood, task.likelihood, rows), x, y, task.layout, number)
+    bounds, starts = _starts(task.generator, problem, num_restarts)
+    progress = _Progress()
     try:
-        for number, vector in enumerate(_screened(problem, bounds, candidates, num_restarts + 1)):
-            show.update("starts", number, num_restarts + 1)
-            found = _round(problem, bounds, vector, min(SHORT, max_iterations), record)
-            restarts.append(-found[0].value)
-            if best is None or found[0].value < best[0].value:
-                best = found
-        assert best is not None
-        while rounds < MAX_ROUNDS and iterations < max_iterations and not done:
-            show.update("search", iterations, max_iterations, f"objective {-best[0].value:.1f}")
-            limit = min(_ROUNDS[min(rounds, len(_ROUNDS) - 1)], max_iterations - iterations)
-            before = best[0].value
-            found = _round(problem, bounds, best[0].vector, limit, record)
-            rounds, iterations = rounds + 1, iterations + max(1, found[0].iterations)
-            if found[0].value < best[0].value:
-                best = found
-            gained = before - found[0].value
-            done = found[0].converged and gained < max(_GAIN, _GAIN_PER_ROW * len(problem.y))
+        _short_searches(task, problem, bounds, starts, progress)
+        _main_search(task, problem, bounds, progress)
     except KeyboardInterrupt:
-        interrupted = True
-        if best is None:
+        if progress.best is None:
             raise
-    minimum, points, evidence = best
+        progress.notes.append("The search was interrupted; the best so far is returned.")
+    assert progress.best is not None
+    minimum, points, evidence = progress.best.minimum, progress.best.points, progress.best.log_evidence
+    slope = projected_norm(minimum, bounds.lower, bounds.upper)
+    if not progress.converged and not progress.notes:
+        progress.notes.append(
+            f"The search for hyperparameters did not converge in {progress.iterations} iterations (steepest slope "
+            f"{slope:.2g} nats for a factor e). Raise `max_iterations`."
+        )
+    model = problem.model(minimum.vector)
+    if len(rows) < len(task.x):
+        everything = np.arange(len(task.x))
+        model = model._replace(likelihood=at_rows(model.likelihood, task.likelihood, everything))
+        if any(p.name.startswith("likelihood") for group in task.layout.groups for p in group):
+            task.show.update("all rows", 0, 1)
+            model, evidence, points = _on_all_rows(task, model, number)
     return Outcome(
-        problem.model(minimum.vector),
-        minimum,
-        bounds,
-        evidence,
-        points,
-        tuple(restarts),
-        rounds,
-        iterations,
-        done,
-        interrupted,
+        model=model,
+        objective=-minimum.value,
+        log_evidence=evidence,
+        gradient_norm=slope,
+        converged=progress.converged,
+        at_bound=bounds.names_at_bound(task.layout, minimum.vector),
+        restarts=tuple(progress.restarts),
+        rounds=progress.rounds,
+        iterations=progress.iterations,
+        num_rows=len(rows),
+        num_support=num_support(prior),
+        inducing_points=points,
+        jitter=JITTER,
+        warnings=tuple(progress.notes),
     )
 
 
-def _candidates(generator: np.random.Generator, problem: Problem, num_restarts: int) -> tuple[Limits, list[np.ndarray]]:
+@dataclasses.dataclass
+class _Progress:
+    """How far the search is; kept outside of it, so that an interruption loses nothing."""
+
+    best: _Round | None = None
+    restarts: list[float] = dataclasses.field(default_factory=list)
+    rounds: int = 0
+    iterations: int = 0
+    converged: bool = False
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+    def take(self, found: _Round) -> None:
+        if self.best is None or found.minimum.value < self.best.minimum.value:
+            self.best = found
+
+
+def _num_inducing(given: int | None, x: Float[Array, "N D"]) -> int:
+    distinct = len(np.unique(x, axis=0))
+    if given is None:
+        return min(MOST_INDUCING, distinct)
+    limit = "the number of rows that the kernel is learned from (see `max_rows`)"
+    return min(as_count("num_inducing", given, at_most=len(x), limit_name=limit), distinct)
+
+
+def _starts(generator: np.random.Generator, problem: Problem, num_restarts: int) -> tuple[Limits, list[np.ndarray]]:
     """The limits, and vectors to begin from: the given one, a grid of usual ones, and random ones around them."""
     layout, prior, likelihood, x, y = problem.layout, problem.prior, problem.likelihood, problem.x, problem.y
     usual = start(prior, likelihood, x, y, 1.0, 0.3)
     bounds = limits(layout, usual, problem.given, Scales.of(likelihood, x, y))
     grid = [layout.vector(start(prior, likelihood, x, y, reach, share)) for reach in _REACHES for share in _SHARES]
-    spread = np.where(bounds.upper - bounds.lower < 1e3, 1.0, bounds.width)
-    random = [bounds.centre + 0.5 * spread * generator.normal(size=layout.size) for _ in range(num_restarts)]
-    return bounds, [np.clip(v, bounds.lower, bounds.upper) for v in (layout.vector(problem.given), *grid, *random)]
-
-
-def _screened(problem: Problem, bounds: Limits, candidates: list[np.ndarray], number: int) -> list[np.ndarray]:
-    """The most promising starts, best first, none twice."""
+    random = [bounds.centre + bounds.width / 6.0 * generator.normal(size=layout.size) for _ in range(num_restarts)]
+    vectors = [np.clip(v, bounds.lower, bounds.upper) for v in (layout.vector(problem.given), *grid, *random)]
     distinct: list[np.ndarray] = []
-    for vector in candidates:
+    for vector in vectors:
         if not any(np.allclose(vector, other, atol=1e-8) for other in distinct):
             distinct.append(vector)
-    if len(distinct) <= 1:
-        return distinct
-    values = [_evaluator(problem, bounds, vector)(vector)[0] for vector in distinct]
+    values = np.array([_evaluator(problem, bounds, vector)(vector)[0] for vector in distinct])
     order = np.argsort(np.where(np.isfinite(values), values, np.inf), kind="stable")
-    return [distinct[i] for i in order[:number]]
+    return bounds, [distinct[i] for i in order[: num_restarts + 1]]
 
 
-def _round(
-    problem: Problem, bounds: Limits, vector: np.ndarray, max_iterations: int, record: Record
-) -> tuple[Minimum, np.ndarray, float]:
+def _short_searches(
+    task: Task, problem: Problem, bounds: Limits, starts: list[np.ndarray], progress: _Progress
+) -> None:
+    for number, vector in enumerate(starts):
+        task.show.update("starts", number, len(starts))
+        found = _round(problem, bounds, vector, min(SHORT, task.max_iterations), task.record)
+        progress.restarts.append(-found.minimum.value)
+        progress.take(found)
+
+
+def _main_search(task: Task, problem: Problem, bounds: Limits, progress: _Progress) -> None:
+    assert progress.best is not None
+    while progress.rounds < MAX_ROUNDS and progress.iterations < task.max_iterations and not progress.converged:
+        before = progress.best.minimum
+        task.show.update("search", progress.iterations, task.max_iterations, f"objective {-before.value:.1f}")
+        limit = min(_ROUNDS[min(progress.rounds, len(_ROUNDS) - 1)], task.max_iterations - progress.iterations)
+        found = _round(problem, bounds, before.vector, limit, task.record)
+        progress.rounds += 1
+        progress.iterations += max(1, found.minimum.iterations)
+        progress.take(found)
+        gained = before.value - found.minimum.value
+        progress.converged = found.minimum.converged and gained < max(_GAIN, _GAIN_PER_ROW * len(problem.y))
+
+
+def _round(problem: Problem, bounds: Limits, vector: np.ndarray, max_iterations: int, record: Record) -> _Round:
     """A search with inducing points chosen for where it begins."""
     evaluator = _evaluator(problem, bounds, vector)
     found = minimise(evaluator, vector, bounds.lower, bounds.upper, max_iterations, record)
-    return found, evaluator.points, evaluator.evidence
+    return _Round(found, evaluator.points, evaluator.evidence)
 
 
 def _evaluator(problem: Problem, bounds: Limits, vector: np.ndarray) -> Evaluator:
@@ -184,112 +177,25 @@ def _evaluator(problem: Problem, bounds: Limits, vector: np.ndarray) -> Evaluato
     return Evaluator(problem, bounds, points, model)
 
 
-def choose_points(prior: AbstractPrior, x: Float[Array, "N D"], number: int) -> Float[np.ndarray, "M D"]:
-    """`number` rows of x by greedy selection; where that ends early, filled up, so that shapes stay what they were."""
-    if number == len(x):
-        return np.asarray(x)
-    chosen = inducing.greedy_path(prior, x, number).indices
-    if len(chosen) < number:
-        rest = np.setdiff1d(np.arange(len(x)), chosen)
-        chosen = np.concatenate([chosen, rest[np.linspace(0, len(rest) - 1, number - len(chosen)).astype(int)]])
-    return np.ascontiguousarray(np.asarray(x)[chosen])
-
-
-def on_all_rows(
-    problem: Problem, model: Model, x: Float[Array, "N D"], y: Float[Array, " N"], record: Record
-) -> tuple[Model, float, np.ndarray]:
-    """The likelihood's parameters and the mean again, with the kernel as it is, on all rows: O(NM²) once."""
-    prior = rebuilt(problem.prior, model)
-    points = choose_points(prior, x, problem.num_inducing)
-    names = ["kernel", *(parameter.name for parameter in problem.layout.frozen if parameter.name[:7] != "kernel.")]
-    tied = [[p.name for p in group] for group in problem.layout.groups if len(group) > 1]
-    layout = lay_out(model, names, [names for names in tied if not any(name.startswith("kernel") for name in names)])
+def _on_all_rows(task: Task, model: Model, num_inducing: int) -> tuple[Model, float, np.ndarray]:
+    """The likelihood's parameters and the mean again, with the kernel as it is, on all rows: O(NM²) an evaluation."""
+    prior, x, y = rebuilt(task.prior, model), task.x, task.y
+    points = choose_points(prior, x, num_inducing)
+    free = [[p.name for p in group] for group in task.layout.groups]
+    learned = [names for names in free if not any(name.startswith("kernel") for name in names)]
+    every = [p.name for group in lay_out(model).groups for p in group]
+    fixed = [name for name in every if not any(name in names for names in learned)]
+    layout = lay_out(model, fixed, [names for names in learned if len(names) > 1])
     usual = start(prior, model.likelihood, x, y, 1.0, 0.3)
     bounds = limits(layout, usual, model, Scales.of(model.likelihood, x, y))
-    psi, residual, mode = _projected(prior, model.likelihood, x, y, points)
-    evidence = [-np.inf]
+    psi, residual, mode = projected(prior, model.likelihood, x, y, points)
     held = lift((model, x, y, psi, residual, bounds.centre, bounds.width))
+    evidences: list[float] = []
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        (total, (value, _)), gradient = _fixed_objective(layout, vector, mode, *held)
-        evidence[0] = max(evidence[0], float(value))
+        (total, (value, _)), gradient = fixed_objective(layout, vector, mode, *held)
+        evidences.append(float(value))
         return float(total), np.asarray(gradient)
 
-    found = minimise(objective, layout.vector(model), bounds.lower, bounds.upper, 50, record)
-    refined = jax.tree.map(_at_rest, layout.model(found.vector, model))
-    return refined, evidence[0], points
-
-
-@compiled
-def _first_mode(prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array) -> Array:
-    return starting_mode(likelihood, project(prior, x, points), y)
-
-
-@compiled
-def _projected(
-    prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array
-) -> tuple[Array, Array, Array]:
-    projection = project(prior, x, points)
-    return projection.psi, projection.residual, starting_mode(likelihood, projection, y)
-
-
-@compiled
-def _objective(
-    layout: Layout,
-    vector: Array,
-    mode: Array,
-    given: Model,
-    prior: AbstractPrior,
-    x: Array,
-    y: Array,
-    points: Array,
-    centre: Array,
-    width: Array,
-) -> Any:
-    def projection(model: Model) -> Projection:
-        return project(rebuilt(prior, model), x, points)
-
-    return _penalised(layout, vector, mode, given, projection, y, centre, width)
-
-
-@compiled
-def _fixed_objective(
-    layout: Layout,
-    vector: Array,
-    mode: Array,
-    given: Model,
-    x: Array,
-    y: Array,
-    psi: Array,
-    residual: Array,
-    centre: Array,
-    width: Array,
-) -> Any:
-    def projection(model: Model) -> Projection:
-        return Projection(psi, residual, jnp.asarray(evaluate_mean(model.mean, x)))
-
-    return _penalised(layout, vector, mode, given, projection, y, centre, width)
-
-
-def _penalised(
-    layout: Layout,
-    vector: Array,
-    mode: Array,
-    given: Model,
-    projection: Callable[[Model], Projection],
-    y: Array,
-    centre: Array,
-    width: Array,
-) -> Any:
-    """Minus the log evidence and the log prior, with the evidence and the mode beside, and the gradient."""
-
-    def objective(v: Array) -> tuple[Array, tuple[Array, Array]]:
-        model = layout.model(v, given)
-        evidence, found = of_projection(model.likelihood, projection(model), y, mode)
-        return 0.5 * jnp.sum(jnp.square((v - centre) / width)) - evidence, (evidence, found)
-
-    return jax.value_and_grad(objective, has_aux=True)(vector)
-
-
-def _at_rest(leaf: Any) -> Any:
-    return np.asarray(leaf, dtype=np.float64) if isinstance(leaf, jax.Array | np.ndarray | np.generic) else leaf
+    found = minimise(objective, layout.vector(model), bounds.lower, bounds.upper, task.max_iterations, task.record)
+    return settled(layout.model(found.vector, model)), max(evidences), points

@@ -39,10 +39,11 @@ class Limits:
     lower: Float[np.ndarray, " P"]
     upper: Float[np.ndarray, " P"]
 
-    def at_bound(self, vector: np.ndarray) -> np.ndarray:
-        """Which numbers lie at a bound."""
+    def names_at_bound(self, layout: Layout, vector: np.ndarray) -> tuple[str, ...]:
+        """Names of the numbers that lie at a bound."""
         margin = 1e-6 * (self.upper - self.lower)
-        return (vector <= self.lower + margin) | (vector >= self.upper - margin)
+        there = (vector <= self.lower + margin) | (vector >= self.upper - margin)
+        return tuple(p.entry(i) for (p, i), at in zip(layout.entries(), there, strict=True) if at)
 
 
 def limits(layout: Layout, usual: Any, given: Any, scales: Scales) -> Limits:

@@ -1,10 +1,10 @@
 r"""The paper's recipe for hyperparameters (appendix on implementation details, and its public code).
 
 The kernel k is fitted as that of an exact Gaussian process y ~ N(c, k(x, x) + σ²I) by maximum likelihood, with a
-constant c that is thrown away. With many rows several subsets of nearest neighbours are fitted, and the parameters averaged
-before the softplus that makes them positive. Labels are turned into two (or C) regressions with known noise (Dirichlet
-classification, Milios et al. 2018), counts are taken as they are, and for `StudentT` a Student law is fitted to the
-residuals. The result is then used inside r, whose scale differs from that of k; `method="evidence"` does not do that.
+constant c that is thrown away. With many rows several subsets of nearest neighbours are fitted, and the parameters
+averaged before the softplus that makes them positive. Labels are turned into two (or C) regressions with known noise
+(Dirichlet classification, Milios et al. 2018), counts are taken as they are, and for `StudentT` a Student law is fitted
+to the residuals. The result is then used inside r, whose scale differs from that of k; `method="evidence"` does not do that.
 
 Beside the code's start (0.693 everywhere) the usual values of the data are tried: with inputs that are not scaled the
 former lies where the likelihood is flat.
@@ -24,12 +24,12 @@ from kosambi._types import Array
 from kosambi.errors import InputError, as_count
 from kosambi.hyperparameters._layout import Layout, Model, lay_out, with_fields
 from kosambi.hyperparameters._limits import Limits, limits
-from kosambi.hyperparameters._search import Minimum, Record, minimise, projected_norm
+from kosambi.hyperparameters._search import Minimum, minimise, projected_norm
 from kosambi.hyperparameters._starts import Scales, start
+from kosambi.hyperparameters._task import Outcome, Task
 from kosambi.likelihoods import AbstractLikelihood, Gaussian, StudentT
 from kosambi.precision import compiled
-from kosambi.priors import AbstractPrior, GaussianProcess
-from kosambi.progress import Progress
+from kosambi.priors import GaussianProcess
 
 # Where every parameter begins: softplus(0).
 _BEGIN = float(np.log(2.0))
@@ -55,59 +55,44 @@ def settings(likelihood: AbstractLikelihood, rows: int | None, subsets: int | No
     )
 
 
-def fit(
-    generator: np.random.Generator,
-    prior: AbstractPrior,
-    likelihood: AbstractLikelihood,
-    x: Float[Array, "N D"],
-    y: Float[Array, " N"],
-    layout: Layout,
-    chosen: Settings,
-    max_iterations: int,
-    record: Record,
-    show: Progress,
-) -> tuple[Model, dict[str, Any]]:
-    """The fitted model, and what the report says of it."""
+def fit(task: Task, chosen: Settings) -> Outcome:
+    """The kernel of the exact process, averaged over subsets, with the prior's own mean."""
+    likelihood = task.likelihood
     if likelihood.num_latents > 1 and likelihood.num_labels is None:
         raise InputError(
             f'method="paper" has no recipe for the latent functions of `{type(likelihood).__name__}`. '
             'Use method="evidence".'
         )
-    targets, known = _targets(likelihood, y)
-    exact, given = _exact_layout(prior, likelihood, layout)
-    subsets = _subsets(generator, x, chosen)
+    targets = _targets(likelihood, task.y)
+    layout, given = _exact_layout(task)
+    subsets = _subsets(task.generator, task.x, chosen)
     found: list[_Fit] = []
-    for i, rows in enumerate(subsets):
-        for target, fixed in zip(targets, known, strict=True):
-            show.update("exact Gaussian process", len(found), len(subsets) * len(targets))
-            found.append(_fit_one(given, exact, x[rows], target[rows], fixed[rows], max_iterations, record))
-        del i
-    average = _average(exact, given, [one.minimum.vector for one in found])
+    for rows in subsets:
+        for target, known in targets:
+            task.show.update("exact Gaussian process", len(found), len(subsets) * len(targets))
+            found.append(_fit_one(task, given, layout, task.x[rows], target[rows], known[rows]))
+    average = _average(layout, given, [one.minimum.vector for one in found])
     residuals = np.concatenate([one.residuals for one in found])
-    fitted = Model(average.kernel, prior.mean, _likelihood(likelihood, average.likelihood, residuals, layout))
-    bounds = found[-1].bounds
-    entries = [(name, i) for name, i in exact.entries() if name.name != "mean"]
-    there = np.any([one.bounds.at_bound(one.minimum.vector) for one in found], axis=0)[: len(entries)]
+    learned = _likelihood(likelihood, average.likelihood, residuals, task.layout)
     value = float(np.mean([-one.minimum.value for one in found]))
-    slopes = [projected_norm(one.minimum, one.bounds.lower, one.bounds.upper) for one in found]
     converged = all(one.minimum.converged for one in found)
-    notes = [] if converged else ["A search did not converge. Raise `max_iterations`."]
-    del bounds
-    return fitted, {
-        "objective": value,
-        "log_evidence": value,
-        "gradient_norm": max(slopes),
-        "converged": converged,
-        "at_bound": tuple(p.entry(i) for (p, i), at in zip(entries, there, strict=True) if at),
-        "restarts": tuple(-one.minimum.value for one in found),
-        "rounds": 1,
-        "iterations": sum(one.minimum.iterations for one in found),
-        "num_rows": len(subsets[0]),
-        "num_support": None,
-        "inducing_points": None,
-        "jitter": 0.0,
-        "warnings": notes,
-    }
+    at_bound = {name for one in found for name in one.bounds.names_at_bound(layout, one.minimum.vector)}
+    return Outcome(
+        model=Model(average.kernel, task.prior.mean, learned),
+        objective=value,
+        log_evidence=value,
+        gradient_norm=max(projected_norm(one.minimum, one.bounds.lower, one.bounds.upper) for one in found),
+        converged=converged,
+        at_bound=tuple(sorted(name for name in at_bound if name != "mean")),
+        restarts=tuple(-one.minimum.value for one in found),
+        rounds=1,
+        iterations=sum(one.minimum.iterations for one in found),
+        num_rows=len(subsets[0]),
+        num_support=None,
+        inducing_points=None,
+        jitter=0.0,
+        warnings=() if converged else ("A search of an exact process did not converge. Raise `max_iterations`.",),
+    )
 
 
 class _Fit(NamedTuple):
@@ -116,25 +101,25 @@ class _Fit(NamedTuple):
     residuals: Float[np.ndarray, " n"]
 
 
-def _targets(likelihood: AbstractLikelihood, y: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Regression targets and known noise variances: one of each, or one for each label."""
+def _targets(likelihood: AbstractLikelihood, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Regression targets with known noise variances: one pair, or one for each label."""
     if likelihood.num_labels is None:
         noise = np.asarray(likelihood.noise) if isinstance(likelihood, Gaussian) else np.zeros(())
-        return [y], [np.broadcast_to(np.square(noise) if noise.ndim else 0.0, y.shape)]
+        return [(y, np.array(np.broadcast_to(np.square(noise) if noise.ndim else 0.0, y.shape)))]
     alpha = np.where(y[None] == np.arange(likelihood.num_labels)[:, None], 1.0, 0.0) + _PSEUDO_COUNT
     variance = np.log1p(1.0 / alpha)
-    return list(np.log(alpha) - 0.5 * variance), list(variance)
+    return list(zip(np.log(alpha) - 0.5 * variance, variance, strict=True))
 
 
-def _exact_layout(prior: AbstractPrior, likelihood: AbstractLikelihood, layout: Layout) -> tuple[Layout, Model]:
+def _exact_layout(task: Task) -> tuple[Layout, Model]:
     """The exact process: the kernel, a constant, and a noise, with frozen parameters as they are."""
-    noise = np.asarray(np.sqrt(_BEGIN))
+    likelihood, layout, noise = task.likelihood, task.layout, np.asarray(np.sqrt(_BEGIN))
     names = [p.name for p in layout.frozen if p.name.startswith("kernel")]
     if isinstance(likelihood, Gaussian) and any(p.name == "likelihood.noise" for p in layout.frozen):
         # A noise for each datum is known and enters with the targets; then there is no other.
         noise = np.asarray(1e-6) if likelihood.noise.ndim else np.asarray(likelihood.noise)
         names.append("likelihood.noise")
-    given = Model(prior.kernel, np.zeros(()), Gaussian(noise))
+    given = Model(task.prior.kernel, np.zeros(()), Gaussian(noise))
     tied = [[p.name for p in group] for group in layout.groups if len(group) > 1]
     tied = [group for group in tied if all(name.startswith("kernel") for name in group)]
     return lay_out(given, names, tied), given
@@ -150,9 +135,7 @@ def _subsets(generator: np.random.Generator, x: np.ndarray, chosen: Settings) ->
     ]
 
 
-def _fit_one(
-    given: Model, layout: Layout, x: Array, y: Array, fixed: Array, max_iterations: int, record: Record
-) -> _Fit:
+def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known: Array) -> _Fit:
     likelihood = given.likelihood
     process = GaussianProcess(given.kernel)
     usual = start(process, likelihood, x, y, 1.0, 0.3)
@@ -165,15 +148,15 @@ def _fit_one(
     bounds = Limits(bounds.centre, bounds.width, lower, np.maximum(bounds.upper, lower + 1.0))
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _marginal(layout, vector, given, x, y, fixed)
+        value, gradient = _marginal(layout, vector, given, x, y, known)
         return float(value), np.asarray(gradient)
 
     found = [
-        minimise(objective, vector, bounds.lower, bounds.upper, max_iterations, record)
+        minimise(objective, vector, bounds.lower, bounds.upper, task.max_iterations, task.record)
         for vector in (begin, layout.vector(usual))
     ]
     best = min(found, key=lambda one: one.value)
-    return _Fit(best, bounds, np.asarray(_residuals(layout, best.vector, given, x, y, fixed)))
+    return _Fit(best, bounds, np.asarray(_residuals(layout, best.vector, given, x, y, known)))
 
 
 def _begin(layout: Layout, given: Model) -> np.ndarray:
@@ -206,7 +189,7 @@ def _average(layout: Layout, given: Model, vectors: list[np.ndarray]) -> Model:
     return jax.tree.map(np.asarray, layout.model(mean, given))
 
 
-def _likelihood(given: AbstractLikelihood, exact: Gaussian, residuals: np.ndarray, layout: Layout) -> Any:
+def _likelihood(given: AbstractLikelihood, exact: Any, residuals: np.ndarray, layout: Layout) -> Any:
     frozen = {parameter.name for parameter in layout.frozen}
     if isinstance(given, Gaussian) and "likelihood.noise" not in frozen:
         return with_fields(given, noise=np.asarray(exact.noise))
@@ -221,12 +204,12 @@ def _likelihood(given: AbstractLikelihood, exact: Gaussian, residuals: np.ndarra
 
 
 @compiled
-def _marginal(layout: Layout, vector: Array, given: Model, x: Array, y: Array, fixed: Array) -> tuple[Array, Array]:
+def _marginal(layout: Layout, vector: Array, given: Model, x: Array, y: Array, known: Array) -> tuple[Array, Array]:
     """−log N(y; c, k(x, x) + σ²I + known noise) and its gradient."""
 
     def objective(v: Array) -> Array:
         model = layout.model(v, given)
-        factor, error = _factor(model, x, y, fixed)
+        factor, error = _factor(model, x, y, known)
         white = jsl.solve_triangular(factor, error, lower=True)
         log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor)))
         return 0.5 * (jnp.sum(jnp.square(white)) + log_determinant + y.shape[0] * jnp.log(2.0 * jnp.pi))
@@ -236,14 +219,19 @@ def _marginal(layout: Layout, vector: Array, given: Model, x: Array, y: Array, f
 
 
 @compiled
-def _residuals(layout: Layout, vector: Array, given: Model, x: Array, y: Array, fixed: Array) -> Float[Array, " N"]:
+def _residuals(layout: Layout, vector: Array, given: Model, x: Array, y: Array, known: Array) -> Float[Array, " N"]:
     """Y minus the posterior mean at the data: noise · K⁻¹(y − c)."""
     model = layout.model(vector, given)
-    factor, error = _factor(model, x, y, fixed)
-    return (jnp.square(model.likelihood.noise) + fixed) * jsl.cho_solve((factor, True), error)
+    factor, error = _factor(model, x, y, known)
+    return (jnp.square(_noise(model)) + known) * jsl.cho_solve((factor, True), error)
 
 
-def _factor(model: Model, x: Array, y: Array, fixed: Array) -> tuple[Array, Array]:
+def _noise(model: Model) -> Array:
+    assert isinstance(model.likelihood, Gaussian)
+    return model.likelihood.noise
+
+
+def _factor(model: Model, x: Array, y: Array, known: Array) -> tuple[Array, Array]:
     gram = model.kernel.pairwise(x, x)
-    noise = jnp.square(model.likelihood.noise) + fixed
+    noise = jnp.square(_noise(model)) + known
     return jnp.linalg.cholesky(gram + jnp.diag(noise)), y - model.mean

@@ -1,0 +1,154 @@
+"""The objective: minus the log evidence and the log of the weak prior, compiled once for all searches of one shape."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi import inducing
+from kosambi._types import Array
+from kosambi.draws import evaluate_mean
+from kosambi.evidence import Projection, of_projection, project, starting_mode
+from kosambi.hyperparameters._layout import Layout, Model, rebuilt
+from kosambi.hyperparameters._limits import Limits
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.precision import compiled, lift
+from kosambi.priors import AbstractPrior
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """Data, prior and likelihood as they are given, on the rows that the kernel is learned from."""
+
+    prior: AbstractPrior
+    likelihood: AbstractLikelihood
+    x: Float[Array, "N D"]
+    y: Float[Array, " N"]
+    layout: Layout
+    num_inducing: int
+
+    @property
+    def given(self) -> Model:
+        """The model before anything is learned."""
+        return Model(self.prior.kernel, self.prior.mean, self.likelihood)
+
+    def model(self, vector: np.ndarray) -> Model:
+        """The model that free numbers stand for, at rest."""
+        return settled(self.layout.model(np.asarray(vector), self.given))
+
+
+class Evaluator:
+    """The objective at fixed inducing points, with the mode of the last evaluation as the start of the next."""
+
+    def __init__(self, problem: Problem, bounds: Limits, points: Float[np.ndarray, "M D"], model: Model) -> None:
+        self.points, self.bounds, self.problem = points, bounds, problem
+        self.evidence = -np.inf
+        self._lowest = np.inf
+        self._held = lift((problem.given, problem.prior, problem.x, problem.y, points, bounds.centre, bounds.width))
+        self._mode = _first_mode(rebuilt(problem.prior, model), model.likelihood, problem.x, problem.y, points)
+
+    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        (total, (evidence, mode)), gradient = _objective(self.problem.layout, vector, self._mode, *self._held)
+        value, slope = float(total), np.asarray(gradient)
+        if np.isfinite(value) and np.all(np.isfinite(slope)):
+            self._mode = mode
+            if value < self._lowest:
+                self._lowest, self.evidence = value, float(evidence)
+        return value, slope
+
+
+def choose_points(prior: AbstractPrior, x: Float[Array, "N D"], number: int) -> Float[np.ndarray, "M D"]:
+    """`number` rows of x by greedy selection; where that ends early, filled up, so that shapes stay what they were."""
+    if number == len(x):
+        return np.asarray(x)
+    chosen = inducing.greedy_path(prior, x, number).indices
+    if len(chosen) < number:
+        rest = np.setdiff1d(np.arange(len(x)), chosen)
+        chosen = np.concatenate([chosen, rest[np.linspace(0, len(rest) - 1, number - len(chosen)).astype(int)]])
+    return np.ascontiguousarray(np.asarray(x)[chosen])
+
+
+@compiled
+def _first_mode(prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array) -> Array:
+    return starting_mode(likelihood, project(prior, x, points), y)
+
+
+@compiled
+def projected(
+    prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array
+) -> tuple[Array, Array, Array]:
+    projection = project(prior, x, points)
+    return projection.psi, projection.residual, starting_mode(likelihood, projection, y)
+
+
+@compiled
+def _objective(
+    layout: Layout,
+    vector: Array,
+    mode: Array,
+    given: Model,
+    prior: AbstractPrior,
+    x: Array,
+    y: Array,
+    points: Array,
+    centre: Array,
+    width: Array,
+) -> Any:
+    def projection(model: Model) -> Projection:
+        return project(rebuilt(prior, model), x, points)
+
+    return _penalised(layout, vector, mode, given, projection, y, centre, width)
+
+
+@compiled
+def fixed_objective(
+    layout: Layout,
+    vector: Array,
+    mode: Array,
+    given: Model,
+    x: Array,
+    y: Array,
+    psi: Array,
+    residual: Array,
+    centre: Array,
+    width: Array,
+) -> Any:
+    def projection(model: Model) -> Projection:
+        return Projection(psi, residual, jnp.asarray(evaluate_mean(model.mean, x)))
+
+    return _penalised(layout, vector, mode, given, projection, y, centre, width)
+
+
+def _penalised(
+    layout: Layout,
+    vector: Array,
+    mode: Array,
+    given: Model,
+    projection: Callable[[Model], Projection],
+    y: Array,
+    centre: Array,
+    width: Array,
+) -> Any:
+    """Minus the log evidence and the log prior, with the evidence and the mode beside, and the gradient."""
+
+    def objective(v: Array) -> tuple[Array, tuple[Array, Array]]:
+        model = layout.model(v, given)
+        evidence, found = of_projection(model.likelihood, projection(model), y, mode)
+        return 0.5 * jnp.sum(jnp.square((v - centre) / width)) - evidence, (evidence, found)
+
+    return jax.value_and_grad(objective, has_aux=True)(vector)
+
+
+def settled(model: Model) -> Model:
+    """The model with NumPy arrays."""
+
+    def rest(leaf: Any) -> Any:
+        return np.asarray(leaf, dtype=np.float64) if isinstance(leaf, jax.Array | np.ndarray | np.generic) else leaf
+
+    return jax.tree.map(rest, model)
