@@ -123,7 +123,7 @@ def test_a_kernel_of_ones_own_says_what_its_parameters_can_be():
 
 def test_bad_input_names():
     model = Model(k.Matern52([1.0, 2.0]) + k.Linear(), np.asarray(0.0), lk.Gaussian())
-    with pytest.raises(InputError, match="names no parameter: 'kernel.lengthscale'.*kernel.0.lengthscale"):
+    with pytest.raises(InputError, match=r"names no parameter: 'kernel.lengthscale'.*kernel.0.lengthscale"):
         lay_out(model, "kernel.lengthscale")
     with pytest.raises(InputError, match="list of groups"):
         lay_out(model, tie=["kernel.0.variance", "kernel.1.variance"])

@@ -12,21 +12,35 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array
-from kosambi.errors import as_count
-from kosambi.evidence import JITTER
+from kosambi.errors import NumericalError, as_count
+from kosambi.evidence import JITTER, log_evidence
 from kosambi.hyperparameters._layout import Model, lay_out, rebuilt
 from kosambi.hyperparameters._limits import Limits, limits
-from kosambi.hyperparameters._objective import Evaluator, Problem, choose_points, fixed_objective, projected, settled
+from kosambi.hyperparameters._objective import (
+    Evaluator,
+    Problem,
+    choose_points,
+    evaluator,
+    fixed_objective,
+    projected,
+    settled,
+)
+from kosambi.hyperparameters._points import move_points
 from kosambi.hyperparameters._rows import at_rows, num_support, subset, thinned
 from kosambi.hyperparameters._search import Minimum, Record, minimise, projected_norm
 from kosambi.hyperparameters._starts import Scales, start
 from kosambi.hyperparameters._task import Outcome, Task
+from kosambi.likelihoods import Gaussian
 from kosambi.precision import lift
 
 MOST_INDUCING = 300
 """Inducing points when their number is not given."""
 MAX_ROWS = 2000
 """Rows that the kernel is learned from when their number is not given."""
+EXACT_ROWS = 2000
+"""Up to how many rows the evidence of a Gaussian likelihood is computed without inducing points."""
+CARRIED = 0.25
+"""How many nats a datum the bound may lose for the hyperparameters without inducing points to be kept."""
 NUM_RESTARTS = 2
 """Further starts from which a short search is made."""
 SHORT = 12
@@ -46,7 +60,6 @@ class _Round:
     """Where one search with fixed inducing points ended."""
 
     minimum: Minimum
-    points: Float[np.ndarray, "M D"]
     log_evidence: float
 
 
@@ -56,18 +69,16 @@ def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) 
     x, y = task.x[rows], task.y[rows]
     number = _num_inducing(num_inducing, x)
     prior = thinned(task.generator, task.prior, max_rows)
-    problem = Problem(prior, at_rows(task.likelihood, task.likelihood, rows), x, y, task.layout, number)
-    bounds, starts = _starts(task.generator, problem, num_restarts)
-    progress = _Progress()
-    try:
-        _short_searches(task, problem, bounds, starts, progress)
-        _main_search(task, problem, bounds, progress)
-    except KeyboardInterrupt:
-        if progress.best is None:
-            raise
-        progress.notes.append("The search was interrupted; the best so far is returned.")
+    likelihood = at_rows(task.likelihood, task.likelihood, rows)
+    may_be_exact = isinstance(likelihood, Gaussian) and len(x) <= EXACT_ROWS
+    problem = Problem(prior, likelihood, x, y, task.layout, number, may_be_exact)
+    progress = _searched(task, problem, num_restarts, None)
+    if may_be_exact and number < len(x) and not progress.notes and not _carries(problem, progress):
+        problem = dataclasses.replace(problem, is_exact=False)
+        progress = _searched(task, problem, num_restarts, progress)
+    points, bound = _moved_points(task, problem, progress)
     assert progress.best is not None
-    minimum, points, evidence = progress.best.minimum, progress.best.points, progress.best.log_evidence
+    bounds, minimum, evidence = progress.limits, progress.best.minimum, progress.best.log_evidence
     slope = projected_norm(minimum, bounds.lower, bounds.upper)
     if not progress.converged and not progress.notes:
         progress.notes.append(
@@ -76,15 +87,17 @@ def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) 
         )
     model = problem.model(minimum.vector)
     if len(rows) < len(task.x):
-        everything = np.arange(len(task.x))
-        model = model._replace(likelihood=at_rows(model.likelihood, task.likelihood, everything))
-        if any(p.name.startswith("likelihood") for group in task.layout.groups for p in group):
+        model = model._replace(likelihood=at_rows(model.likelihood, task.likelihood, np.arange(len(task.x))))
+        if any(not p.name.startswith("kernel") for p, _ in task.layout.entries()):
             task.show.update("all rows", 0, 1)
-            model, evidence, points = _on_all_rows(task, model, number)
+            model, evidence, converged = _on_all_rows(task, model, points)
+            progress.converged &= converged
     return Outcome(
         model=model,
         objective=-minimum.value,
         log_evidence=evidence,
+        is_exact=problem.is_exact and len(rows) == len(task.x),
+        bound=bound,
         gradient_norm=slope,
         converged=progress.converged,
         at_bound=bounds.names_at_bound(task.layout, minimum.vector),
@@ -94,15 +107,63 @@ def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) 
         num_rows=len(rows),
         num_support=num_support(prior),
         inducing_points=points,
-        jitter=JITTER,
+        jitter=0.0 if problem.is_exact else JITTER,
         warnings=tuple(progress.notes),
     )
+
+
+def _searched(task: Task, problem: Problem, num_restarts: int, earlier: _Progress | None) -> _Progress:
+    """Short searches from several starts, and the best of them to its end."""
+    bounds, starts = _starts(task.generator, problem, num_restarts, earlier)
+    progress = _Progress(bounds)
+    try:
+        _short_searches(task, problem, starts, progress)
+        _main_search(task, problem, progress)
+    except KeyboardInterrupt:
+        if progress.best is None:
+            raise
+        progress.notes.append("The search was interrupted; the best so far is returned.")
+    return progress
+
+
+def _carries(problem: Problem, progress: _Progress) -> bool:
+    """Whether so many inducing points can carry the model that fits best without them."""
+    assert progress.best is not None
+    sparse = Evaluator(dataclasses.replace(problem, is_exact=False), progress.limits, progress.best.minimum.vector)
+    sparse(progress.best.minimum.vector)
+    return progress.best.log_evidence - sparse.evidence < CARRIED * len(problem.y)
+
+
+def _moved_points(task: Task, problem: Problem, progress: _Progress) -> tuple[np.ndarray, float]:
+    """Inducing points for the learned model, moved to where they explain most, and the log evidence with them.
+
+    Hyperparameters that were learned with inducing points follow these once, and the points follow once more.
+    """
+    assert progress.best is not None
+    x, y, record = problem.x, problem.y, task.record
+    model = problem.model(progress.best.minimum.vector)
+    points = choose_points(rebuilt(problem.prior, model), x, problem.num_inducing)
+    if progress.notes or problem.num_inducing >= len(np.unique(x, axis=0)):
+        bound = log_evidence(rebuilt(problem.prior, model), model.likelihood, x, y, points)
+        return points, float(bound)
+    task.show.update("inducing points", 0, 2)
+    points, bound = move_points(rebuilt(problem.prior, model), model.likelihood, x, y, points, record)
+    if problem.is_exact:
+        return points, bound
+    task.show.update("inducing points", 1, 2)
+    found = _round(problem, progress.limits, progress.best.minimum.vector, _ROUNDS[-1], record, points)
+    progress.rounds += 1
+    progress.iterations += found.minimum.iterations
+    progress.take(found)
+    model = problem.model(progress.best.minimum.vector)
+    return move_points(rebuilt(problem.prior, model), model.likelihood, x, y, points, record)
 
 
 @dataclasses.dataclass
 class _Progress:
     """How far the search is; kept outside of it, so that an interruption loses nothing."""
 
+    limits: Limits
     best: _Round | None = None
     restarts: list[float] = dataclasses.field(default_factory=list)
     rounds: int = 0
@@ -123,64 +184,73 @@ def _num_inducing(given: int | None, x: Float[Array, "N D"]) -> int:
     return min(as_count("num_inducing", given, at_most=len(x), limit_name=limit), distinct)
 
 
-def _starts(generator: np.random.Generator, problem: Problem, num_restarts: int) -> tuple[Limits, list[np.ndarray]]:
+def _starts(
+    generator: np.random.Generator, problem: Problem, num_restarts: int, earlier: _Progress | None
+) -> tuple[Limits, list[np.ndarray]]:
     """The limits, and vectors to begin from: the given one, a grid of usual ones, and random ones around them."""
     layout, prior, likelihood, x, y = problem.layout, problem.prior, problem.likelihood, problem.x, problem.y
     usual = start(prior, likelihood, x, y, 1.0, 0.3)
     bounds = limits(layout, usual, problem.given, Scales.of(likelihood, x, y))
     grid = [layout.vector(start(prior, likelihood, x, y, reach, share)) for reach in _REACHES for share in _SHARES]
     random = [bounds.centre + bounds.width / 6.0 * generator.normal(size=layout.size) for _ in range(num_restarts)]
-    vectors = [np.clip(v, bounds.lower, bounds.upper) for v in (layout.vector(problem.given), *grid, *random)]
+    found = [] if earlier is None or earlier.best is None else [earlier.best.minimum.vector]
+    vectors = [np.clip(v, bounds.lower, bounds.upper) for v in (layout.vector(problem.given), *found, *grid, *random)]
     distinct: list[np.ndarray] = []
     for vector in vectors:
         if not any(np.allclose(vector, other, atol=1e-8) for other in distinct):
             distinct.append(vector)
-    values = np.array([_evaluator(problem, bounds, vector)(vector)[0] for vector in distinct])
+    values = np.array([evaluator(problem, bounds, vector)(vector)[0] for vector in distinct])
+    if not np.any(np.isfinite(values)):
+        raise NumericalError(
+            f"The evidence is not finite at any of {len(distinct)} starts. Look for values of y that the likelihood "
+            "gives no probability, scale x and y, or freeze fewer parameters at extreme values."
+        )
     order = np.argsort(np.where(np.isfinite(values), values, np.inf), kind="stable")
-    return bounds, [distinct[i] for i in order[: num_restarts + 1]]
+    return bounds, [distinct[i] for i in order[: num_restarts + 1] if np.isfinite(values[i])]
 
 
-def _short_searches(
-    task: Task, problem: Problem, bounds: Limits, starts: list[np.ndarray], progress: _Progress
-) -> None:
+def _short_searches(task: Task, problem: Problem, starts: list[np.ndarray], progress: _Progress) -> None:
     for number, vector in enumerate(starts):
         task.show.update("starts", number, len(starts))
-        found = _round(problem, bounds, vector, min(SHORT, task.max_iterations), task.record)
+        found = _round(problem, progress.limits, vector, min(SHORT, task.max_iterations), task.record)
         progress.restarts.append(-found.minimum.value)
         progress.take(found)
 
 
-def _main_search(task: Task, problem: Problem, bounds: Limits, progress: _Progress) -> None:
+def _main_search(task: Task, problem: Problem, progress: _Progress) -> None:
     assert progress.best is not None
+    # Without inducing points that follow the kernel there is one round.
+    limits_by_round = (task.max_iterations,) if problem.is_exact else _ROUNDS
     while progress.rounds < MAX_ROUNDS and progress.iterations < task.max_iterations and not progress.converged:
         before = progress.best.minimum
         task.show.update("search", progress.iterations, task.max_iterations, f"objective {-before.value:.1f}")
-        limit = min(_ROUNDS[min(progress.rounds, len(_ROUNDS) - 1)], task.max_iterations - progress.iterations)
-        found = _round(problem, bounds, before.vector, limit, task.record)
+        limit = limits_by_round[min(progress.rounds, len(limits_by_round) - 1)]
+        limit = min(limit, task.max_iterations - progress.iterations)
+        found = _round(problem, progress.limits, before.vector, limit, task.record)
         progress.rounds += 1
         progress.iterations += max(1, found.minimum.iterations)
         progress.take(found)
-        gained = before.value - found.minimum.value
-        progress.converged = found.minimum.converged and gained < max(_GAIN, _GAIN_PER_ROW * len(problem.y))
+        settled_down = before.value - found.minimum.value < max(_GAIN, _GAIN_PER_ROW * len(problem.y))
+        progress.converged = found.minimum.converged and (problem.is_exact or settled_down)
 
 
-def _round(problem: Problem, bounds: Limits, vector: np.ndarray, max_iterations: int, record: Record) -> _Round:
-    """A search with inducing points chosen for where it begins."""
-    evaluator = _evaluator(problem, bounds, vector)
-    found = minimise(evaluator, vector, bounds.lower, bounds.upper, max_iterations, record)
-    return _Round(found, evaluator.points, evaluator.evidence)
+def _round(
+    problem: Problem,
+    bounds: Limits,
+    vector: np.ndarray,
+    max_iterations: int,
+    record: Record,
+    points: Float[np.ndarray, "M D"] | None = None,
+) -> _Round:
+    """A search with inducing points that are given, or chosen for where it begins."""
+    objective = evaluator(problem, bounds, vector, points)
+    found = minimise(objective, vector, bounds.lower, bounds.upper, max_iterations, record)
+    return _Round(found, objective.evidence)
 
 
-def _evaluator(problem: Problem, bounds: Limits, vector: np.ndarray) -> Evaluator:
-    model = problem.model(vector)
-    points = choose_points(rebuilt(problem.prior, model), problem.x, problem.num_inducing)
-    return Evaluator(problem, bounds, points, model)
-
-
-def _on_all_rows(task: Task, model: Model, num_inducing: int) -> tuple[Model, float, np.ndarray]:
+def _on_all_rows(task: Task, model: Model, points: np.ndarray) -> tuple[Model, float, bool]:
     """The likelihood's parameters and the mean again, with the kernel as it is, on all rows: O(NM²) an evaluation."""
     prior, x, y = rebuilt(task.prior, model), task.x, task.y
-    points = choose_points(prior, x, num_inducing)
     free = [[p.name for p in group] for group in task.layout.groups]
     learned = [names for names in free if not any(name.startswith("kernel") for name in names)]
     every = [p.name for group in lay_out(model).groups for p in group]
@@ -190,12 +260,18 @@ def _on_all_rows(task: Task, model: Model, num_inducing: int) -> tuple[Model, fl
     bounds = limits(layout, usual, model, Scales.of(model.likelihood, x, y))
     psi, residual, mode = projected(prior, model.likelihood, x, y, points)
     held = lift((model, x, y, psi, residual, bounds.centre, bounds.width))
-    evidences: list[float] = []
+    lowest, evidence = np.inf, -np.inf
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal lowest, evidence
         (total, (value, _)), gradient = fixed_objective(layout, vector, mode, *held)
-        evidences.append(float(value))
+        if float(total) < lowest:
+            lowest, evidence = float(total), float(value)
         return float(total), np.asarray(gradient)
 
-    found = minimise(objective, layout.vector(model), bounds.lower, bounds.upper, task.max_iterations, task.record)
-    return settled(layout.model(found.vector, model)), max(evidences), points
+    # Another objective than that of the trace.
+    own = Record()
+    found = minimise(objective, layout.vector(model), bounds.lower, bounds.upper, task.max_iterations, own)
+    task.record.failures += own.failures
+    task.record.moves += len(own.values) + own.failures
+    return settled(layout.model(found.vector, model)), evidence, found.converged

@@ -1,4 +1,4 @@
-"""The objective: minus the log evidence and the log of the weak prior, compiled once for all searches of one shape."""
+"""The objectives: minus the log evidence and the log of the weak prior, compiled once for all searches of one shape."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kosambi import inducing
 from kosambi._types import Array
 from kosambi.draws import evaluate_mean
 from kosambi.evidence import Projection, of_projection, project, starting_mode
+from kosambi.hyperparameters._exact import ExactEvaluator
 from kosambi.hyperparameters._layout import Layout, Model, rebuilt
 from kosambi.hyperparameters._limits import Limits
 from kosambi.likelihoods import AbstractLikelihood
@@ -32,6 +33,8 @@ class Problem:
     y: Float[Array, " N"]
     layout: Layout
     num_inducing: int
+    is_exact: bool
+    """Whether the evidence is that without inducing points."""
 
     @property
     def given(self) -> Model:
@@ -46,21 +49,41 @@ class Problem:
 class Evaluator:
     """The objective at fixed inducing points, with the mode of the last evaluation as the start of the next."""
 
-    def __init__(self, problem: Problem, bounds: Limits, points: Float[np.ndarray, "M D"], model: Model) -> None:
-        self.points, self.bounds, self.problem = points, bounds, problem
-        self.evidence = -np.inf
-        self._lowest = np.inf
-        self._held = lift((problem.given, problem.prior, problem.x, problem.y, points, bounds.centre, bounds.width))
-        self._mode = _first_mode(rebuilt(problem.prior, model), model.likelihood, problem.x, problem.y, points)
+    def __init__(
+        self,
+        problem: Problem,
+        bounds: Limits,
+        vector: Float[np.ndarray, " P"],
+        points: Float[np.ndarray, "M D"] | None = None,
+    ) -> None:
+        self._layout, self._lowest, self.evidence = problem.layout, np.inf, -np.inf
+        model = problem.model(vector)
+        prior, x, y = rebuilt(problem.prior, model), problem.x, problem.y
+        points = choose_points(prior, x, problem.num_inducing) if points is None else points
+        self._held = lift((problem.given, problem.prior, x, y, points, bounds.centre, bounds.width))
+        self._mode = first_mode(prior, model.likelihood, x, y, points)
 
-    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        (total, (evidence, mode)), gradient = _objective(self.problem.layout, vector, self._mode, *self._held)
+    def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
+        """Value and gradient."""
+        (total, (evidence, mode)), gradient = _objective(self._layout, vector, self._mode, *self._held)
         value, slope = float(total), np.asarray(gradient)
         if np.isfinite(value) and np.all(np.isfinite(slope)):
             self._mode = mode
             if value < self._lowest:
                 self._lowest, self.evidence = value, float(evidence)
         return value, slope
+
+
+def evaluator(
+    problem: Problem,
+    bounds: Limits,
+    vector: Float[np.ndarray, " P"],
+    points: Float[np.ndarray, "M D"] | None = None,
+) -> Evaluator | ExactEvaluator:
+    """The objective of a problem around `vector`, for which inducing points are chosen unless given or not needed."""
+    if not problem.is_exact:
+        return Evaluator(problem, bounds, vector, points)
+    return ExactEvaluator(problem.layout, problem.given, problem.prior, problem.x, problem.y, bounds)
 
 
 def choose_points(prior: AbstractPrior, x: Float[Array, "N D"], number: int) -> Float[np.ndarray, "M D"]:
@@ -75,7 +98,8 @@ def choose_points(prior: AbstractPrior, x: Float[Array, "N D"], number: int) -> 
 
 
 @compiled
-def _first_mode(prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array) -> Array:
+def first_mode(prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array) -> Array:
+    """Where the search for the mode begins."""
     return starting_mode(likelihood, project(prior, x, points), y)
 
 
@@ -83,6 +107,7 @@ def _first_mode(prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, 
 def projected(
     prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array
 ) -> tuple[Array, Array, Array]:
+    """ψ, the residual variances, and where the search for the mode begins."""
     projection = project(prior, x, points)
     return projection.psi, projection.residual, starting_mode(likelihood, projection, y)
 
@@ -100,10 +125,10 @@ def _objective(
     centre: Array,
     width: Array,
 ) -> Any:
-    def projection(model: Model) -> Projection:
-        return project(rebuilt(prior, model), x, points)
+    def evidence(model: Model) -> tuple[Array, Array]:
+        return of_projection(model.likelihood, project(rebuilt(prior, model), x, points), y, mode)
 
-    return _penalised(layout, vector, mode, given, projection, y, centre, width)
+    return _penalised(layout, vector, given, evidence, centre, width)
 
 
 @compiled
@@ -119,30 +144,43 @@ def fixed_objective(
     centre: Array,
     width: Array,
 ) -> Any:
-    def projection(model: Model) -> Projection:
-        return Projection(psi, residual, jnp.asarray(evaluate_mean(model.mean, x)))
+    """The objective where the kernel stands still, so that ψ is known."""
 
-    return _penalised(layout, vector, mode, given, projection, y, centre, width)
+    def evidence(model: Model) -> tuple[Array, Array]:
+        projection = Projection(psi, residual, jnp.asarray(evaluate_mean(model.mean, x)))
+        return of_projection(model.likelihood, projection, y, mode)
+
+    return _penalised(layout, vector, given, evidence, centre, width)
 
 
 def _penalised(
     layout: Layout,
     vector: Array,
-    mode: Array,
     given: Model,
-    projection: Callable[[Model], Projection],
-    y: Array,
+    evidence: Callable[[Model], tuple[Array, Array]],
     centre: Array,
     width: Array,
 ) -> Any:
     """Minus the log evidence and the log prior, with the evidence and the mode beside, and the gradient."""
 
     def objective(v: Array) -> tuple[Array, tuple[Array, Array]]:
-        model = layout.model(v, given)
-        evidence, found = of_projection(model.likelihood, projection(model), y, mode)
-        return 0.5 * jnp.sum(jnp.square((v - centre) / width)) - evidence, (evidence, found)
+        value, mode = evidence(layout.model(v, given))
+        return 0.5 * jnp.sum(jnp.square((v - centre) / width)) - value, (value, mode)
 
     return jax.value_and_grad(objective, has_aux=True)(vector)
+
+
+@compiled
+def points_objective(
+    points: Array, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, mode: Array
+) -> Any:
+    """Minus the log evidence as a function of the inducing points, with the mode beside, and the gradient."""
+
+    def objective(z: Array) -> tuple[Array, Array]:
+        value, found = of_projection(likelihood, project(prior, x, z), y, mode)
+        return -value, found
+
+    return jax.value_and_grad(objective, has_aux=True)(points)
 
 
 def settled(model: Model) -> Model:

@@ -4,7 +4,7 @@ The kernel k is fitted as that of an exact Gaussian process y ~ N(c, k(x, x) + �
 constant c that is thrown away. With many rows several subsets of nearest neighbours are fitted, and the parameters
 averaged before the softplus that makes them positive. Labels are turned into two (or C) regressions with known noise
 (Dirichlet classification, Milios et al. 2018), counts are taken as they are, and for `StudentT` a Student law is fitted
-to the residuals. The result is then used inside r, whose scale differs from that of k; `method="evidence"` does not do that.
+to the residuals. The result is then used inside r, whose scale differs from that of k; "evidence" does not do that.
 
 Beside the code's start (0.693 everywhere) the usual values of the data are tried: with inputs that are not scaled the
 former lies where the likelihood is flat.
@@ -22,6 +22,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array
 from kosambi.errors import InputError, as_count
+from kosambi.hyperparameters._exact import ExactEvaluator
 from kosambi.hyperparameters._layout import Layout, Model, lay_out, with_fields
 from kosambi.hyperparameters._limits import Limits, limits
 from kosambi.hyperparameters._search import Minimum, minimise, projected_norm
@@ -81,6 +82,8 @@ def fit(task: Task, chosen: Settings) -> Outcome:
         model=Model(average.kernel, task.prior.mean, learned),
         objective=value,
         log_evidence=value,
+        is_exact=True,
+        bound=float("nan"),
         gradient_norm=max(projected_norm(one.minimum, one.bounds.lower, one.bounds.upper) for one in found),
         converged=converged,
         at_bound=tuple(sorted(name for name in at_bound if name != "mean")),
@@ -147,10 +150,7 @@ def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known
             lower[i] = 0.5 * np.log(_SMALLEST_NOISE)
     bounds = Limits(bounds.centre, bounds.width, lower, np.maximum(bounds.upper, lower + 1.0))
 
-    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _marginal(layout, vector, given, x, y, known)
-        return float(value), np.asarray(gradient)
-
+    objective = ExactEvaluator(layout, given, process, x, y, None, known)
     found = [
         minimise(objective, vector, bounds.lower, bounds.upper, task.max_iterations, task.record)
         for vector in (begin, layout.vector(usual))
@@ -204,34 +204,9 @@ def _likelihood(given: AbstractLikelihood, exact: Any, residuals: np.ndarray, la
 
 
 @compiled
-def _marginal(layout: Layout, vector: Array, given: Model, x: Array, y: Array, known: Array) -> tuple[Array, Array]:
-    """−log N(y; c, k(x, x) + σ²I + known noise) and its gradient."""
-
-    def objective(v: Array) -> Array:
-        model = layout.model(v, given)
-        factor, error = _factor(model, x, y, known)
-        white = jsl.solve_triangular(factor, error, lower=True)
-        log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor)))
-        return 0.5 * (jnp.sum(jnp.square(white)) + log_determinant + y.shape[0] * jnp.log(2.0 * jnp.pi))
-
-    value, gradient = jax.value_and_grad(objective)(vector)
-    return value, gradient
-
-
-@compiled
 def _residuals(layout: Layout, vector: Array, given: Model, x: Array, y: Array, known: Array) -> Float[Array, " N"]:
     """Y minus the posterior mean at the data: noise · K⁻¹(y − c)."""
     model = layout.model(vector, given)
-    factor, error = _factor(model, x, y, known)
-    return (jnp.square(_noise(model)) + known) * jsl.cho_solve((factor, True), error)
-
-
-def _noise(model: Model) -> Array:
-    assert isinstance(model.likelihood, Gaussian)
-    return model.likelihood.noise
-
-
-def _factor(model: Model, x: Array, y: Array, known: Array) -> tuple[Array, Array]:
-    gram = model.kernel.pairwise(x, x)
-    noise = jnp.square(_noise(model)) + known
-    return jnp.linalg.cholesky(gram + jnp.diag(noise)), y - model.mean
+    variance = jnp.square(model.likelihood.noise) + known
+    factor = jnp.linalg.cholesky(model.kernel.pairwise(x, x) + jnp.diag(variance))
+    return variance * jsl.cho_solve((factor, True), y - model.mean)

@@ -22,6 +22,8 @@ class Record:
 
     values: list[float] = dataclasses.field(default_factory=list)
     failures: int = 0
+    moves: int = 0
+    """Evaluations that moved inducing points."""
 
 
 @dataclasses.dataclass(frozen=True)

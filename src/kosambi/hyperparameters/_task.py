@@ -37,6 +37,8 @@ class Outcome:
     model: Model
     objective: float
     log_evidence: float
+    is_exact: bool
+    bound: float
     gradient_norm: float
     converged: bool
     at_bound: tuple[str, ...]

@@ -127,7 +127,7 @@ def _report(method: str, found: Outcome, layout: Layout, record: Record, clock: 
         method=method,
         parameters={p.name: np.asarray(leaves[p.leaf]) for p in everything},
         frozen=tuple(p.name for p in layout.frozen),
-        evaluations=len(record.values) + record.failures,
+        evaluations=len(record.values) + record.failures + record.moves,
         failures=record.failures,
         trace=-np.asarray(record.values),
         seconds=clock.seconds,

@@ -18,7 +18,12 @@ class FitReport:
     """What was maximised: the log evidence plus the log of the weak prior ("evidence"), or the log marginal likelihood
     of the exact Gaussian process, averaged over its subsets ("paper")."""
     log_evidence: float
-    """The log evidence of the rows that the last stage used, without the weak prior; see `num_rows`."""
+    """The log evidence without the weak prior: of all rows where a last stage learned the noise or the mean from them,
+    otherwise of the `num_rows` rows that the kernel was learned from."""
+    is_exact: bool
+    """Whether that is the evidence without inducing points, and not a bound or an approximation with them."""
+    bound: float
+    """The bound, or Laplace's approximation, with `inducing_points`, on the `num_rows` rows; NaN for "paper"."""
     gradient_norm: float
     """The largest slope of the objective within the bounds at the end, in nats for a factor e."""
     converged: bool
@@ -32,11 +37,11 @@ class FitReport:
     restarts: tuple[float, ...]
     """The objective that each short search from another start reached ("evidence"), or each subset ("paper")."""
     rounds: int
-    """How often inducing points were chosen for the main search."""
+    """How often inducing points were chosen for the main search; 1 where it needs none."""
     iterations: int
     """Iterations of the main search, all rounds."""
     evaluations: int
-    """Evaluations of objective and gradient, of all searches."""
+    """Evaluations of objective and gradient, of all searches, moves of inducing points included."""
     failures: int
     """Evaluations that were not finite, from which a search turned back."""
     trace: Float[np.ndarray, " E"]
@@ -46,7 +51,8 @@ class FitReport:
     num_support: int | None
     """Support points of the measure that the kernel was learned with; None without a measure made of points."""
     inducing_points: Float[np.ndarray, "M D"] | None
-    """The inducing points of the last round."""
+    """As many inducing points as were asked for, for the learned model: greedily chosen, then moved to where the bound
+    is highest. Hand them to `infer(inducing_points=...)`."""
     jitter: float
     """What was added to the diagonal of r(Z, Z), as a part of its mean."""
     seconds: float

@@ -22,7 +22,7 @@ from jaxtyping import Float
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_count, as_float_array, check_finite, check_key, is_traced
 from kosambi.likelihoods._predictive import log_concave_integral
-from kosambi.likelihoods._quadrature import FEWEST_NODES, Rule, nodes_for, trapezoidal
+from kosambi.likelihoods._quadrature import EVIDENCE_NODES, FEWEST_NODES, Rule, nodes_for, trapezoidal
 from kosambi.precision import Module, compiled, public
 
 # Nodes of a predictive density between the ends of its integrand, at least.
@@ -307,7 +307,7 @@ class AbstractLikelihood(Module):
         Ten digits for deviations up to the strip. The number of nodes has no divisor, so that `integrate` writes no
         group of them out: the derivative of a group takes a minute to compile.
         """
-        return trapezoidal(67)
+        return trapezoidal(EVIDENCE_NODES)
 
     def no_density(self, what: str) -> InputError:
         """The error to raise where `what` is asked for and only a density could give it."""

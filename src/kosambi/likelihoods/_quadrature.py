@@ -20,6 +20,8 @@ from kosambi._types import Array
 REACH = 8.5
 # A short list of node counts, so that models with nearly the same residual share compiled code.
 _COUNTS = (21, 34, 51, 68, 102, 136, 204, 272, 408, 544, 1088, 2176, 4352, 8704)
+EVIDENCE_NODES = 67
+"""Nodes where derivatives in hyperparameters are taken: a number without divisors, so that no group is written out."""
 # Fewer nodes than this do not even integrate the normal density.
 FEWEST_NODES = 13
 # The relative error aimed for, as a natural logarithm: 1e-11.

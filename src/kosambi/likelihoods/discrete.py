@@ -20,7 +20,7 @@ from jaxtyping import Float
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_float_array, is_traced
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate, is_little
-from kosambi.likelihoods._quadrature import Rule
+from kosambi.likelihoods._quadrature import EVIDENCE_NODES, Rule
 
 
 class Bernoulli(AbstractLikelihood):
@@ -119,7 +119,9 @@ class Bernoulli(AbstractLikelihood):
 
     def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """E sigmoid(f) − y, with one exponential for all nodes: sigmoid(μ + σξ) = 1/(1 + e^{−μ} e^{−σξ})."""
-        if self.link != "logit" or is_little(mean, deviation, rule):
+        # Written out, because that is the fastest; but not where it would be for nothing, or differentiated further.
+        in_full = not is_little(mean, deviation, rule) and rule.nodes.shape[0] != EVIDENCE_NODES
+        if self.link != "logit" or not in_full:
             return super().raw_expected_derivative(y, mean, deviation, rule)
         # Both exponents are cut at 0.45 of the largest, so that no product overflows or becomes ∞·0.
         limit = 0.45 * float(np.log(np.finfo(jnp.result_type(mean, float)).max))

@@ -1,0 +1,47 @@
+"""Inducing points that are moved off the rows of the data, to where the bound on the evidence is highest."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array
+from kosambi.hyperparameters._objective import first_mode, points_objective
+from kosambi.hyperparameters._search import Record, minimise
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.precision import lift
+from kosambi.priors import AbstractPrior
+
+MAX_ITERATIONS = 60
+"""Of the search, which need not end: the first steps gain the most."""
+
+
+def move_points(
+    prior: AbstractPrior,
+    likelihood: AbstractLikelihood,
+    x: Float[Array, "N D"],
+    y: Float[Array, " N"],
+    points: Float[np.ndarray, "M D"],
+    record: Record,
+) -> tuple[Float[np.ndarray, "M D"], float]:
+    """Better points, within the range of the data, and the log evidence with them; hyperparameters stand still."""
+    spread = np.std(x, axis=0)
+    scales = np.where(spread > 0, spread, 1.0)
+    held = lift((prior, likelihood, x, y))
+    mode = first_mode(*held, points)
+    # Not part of the trace of the hyperparameters, which is another objective.
+    own = Record()
+
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal mode
+        (value, found), gradient = points_objective(flat.reshape(points.shape) * scales, *held, mode)
+        slope = (np.asarray(gradient) * scales).ravel()
+        if np.isfinite(value) and np.all(np.isfinite(slope)):
+            mode = found
+        return float(value), slope
+
+    lower, upper = (np.tile(edge / scales, len(points)) for edge in (x.min(axis=0), x.max(axis=0)))
+    best = minimise(objective, (points / scales).ravel(), lower, upper, MAX_ITERATIONS, own)
+    record.failures += own.failures
+    record.moves += len(own.values) + own.failures
+    return best.vector.reshape(points.shape) * scales, -best.value
