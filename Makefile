@@ -38,7 +38,7 @@ lint: $(VENV)/.dev-installed ## style, types, and the direction of imports
 	$(BIN)/lint-imports
 
 test: lint ## lint, then all tests but the slow ones
-	$(BIN)/pytest -n 2 --dist loadfile
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
 	$(BIN)/pytest -m slow

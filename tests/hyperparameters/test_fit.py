@@ -1,36 +1,19 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 
 import jax
 import numpy as np
 import pytest
 import scipy.optimize
 import scipy.stats
+from tests.hyperparameters.curves import KEY, NOISE, curve, unlearned
 
 import kosambi as ko
-from kosambi.errors import HyperparameterWarning, InputError, NumericalError
 from kosambi.hyperparameters._exact import ExactEvaluator
 from kosambi.hyperparameters._layout import Model, lay_out, rebuilt
 
 k, lk = ko.kernels, ko.likelihoods
-KEY = jax.random.key(0)
-NOISE = 0.4
-
-
-def curve(seed, num_rows=500, extent=20.0, element=False):
-    """Inputs, and a function drawn from the model with lengthscale one."""
-    rng = np.random.default_rng(seed)
-    x = rng.uniform(0.0, extent, (num_rows, 1))
-    kernel = k.SquaredExponential(1.0, 8.0 if element else 2.0)
-    prior = ko.GaussianRandomElement(kernel, ko.measures.empirical(x)) if element else ko.GaussianProcess(kernel)
-    return rng, x, prior.draw(jax.random.key(seed))(x)[0]
-
-
-def unlearned(x, element):
-    kernel = k.SquaredExponential()
-    return ko.GaussianRandomElement(kernel, ko.measures.empirical(x)) if element else ko.GaussianProcess(kernel)
 
 
 @pytest.mark.parametrize("element", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["process", "element"])
@@ -248,192 +231,3 @@ def test_same_key_same_numbers_and_float64_at_rest(x64):
     again = pickle.loads(pickle.dumps((kernel, likelihood, report)))
     assert float(again[0].lengthscale) == float(kernel.lengthscale)
     np.testing.assert_array_equal(again[2].trace, report.trace)
-
-
-# The paper's method.
-
-
-def exact_marginal(kernel, noise, constant, x, y, known=0.0):
-    covariance = kernel(x) + np.diag(noise**2 + np.broadcast_to(known, len(y)))
-    return scipy.stats.multivariate_normal(np.full(len(y), constant), covariance, allow_singular=True).logpdf(y)
-
-
-def test_paper_maximises_the_marginal_likelihood_of_an_exact_process():
-    rng, x, f = curve(10, 80, 6.0)
-    y = f + 0.3 * rng.normal(size=80) + 1.5
-    kernel, likelihood, report = ko.fit_hyperparameters(
-        KEY, k.SquaredExponential(), lk.Gaussian(), x, y, method="paper"
-    )
-
-    def minus(v):
-        return -exact_marginal(k.SquaredExponential(np.exp(v[0]), np.exp(v[1])), np.exp(v[2]), v[3], x, y)
-
-    start = [np.log(kernel.lengthscale), np.log(kernel.variance), np.log(likelihood.noise), y.mean()]
-    best = scipy.optimize.minimize(minus, start, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-6})
-    assert report.converged
-    np.testing.assert_allclose(report.objective, -best.fun, atol=1e-3)
-    np.testing.assert_allclose([kernel.lengthscale, kernel.variance, likelihood.noise], np.exp(best.x[:3]), rtol=0.02)
-    # The constant is thrown away: a prior keeps the mean that it had.
-    prior, _, _ = ko.fit_hyperparameters(
-        KEY, ko.GaussianProcess(k.SquaredExponential(), 0.7), lk.Gaussian(), x, y, method="paper"
-    )
-    assert prior.mean == 0.7
-
-
-def test_paper_averages_subsets_before_the_softplus():
-    rng, x, f = curve(11, 90, 9.0)
-    y = f + 0.3 * rng.normal(size=90)
-    options = {"method": "paper", "max_rows": 40, "num_restarts": 3}
-    kernel, likelihood, report = ko.fit_hyperparameters(KEY, k.SquaredExponential(), lk.Gaussian(), x, y, **options)
-    assert len(report.restarts) == 3
-    assert report.num_rows == 40
-    from kosambi.hyperparameters import _paper
-    from kosambi.precision import host_generator
-
-    subsets = _paper._subsets(host_generator(KEY), x, _paper.Settings(40, 3))
-    for rows in subsets:
-        outside = np.setdiff1d(np.arange(90), rows)
-        centre = min(rows, key=lambda c: np.abs(x[rows] - x[c]).max())
-        assert np.abs(x[rows] - x[centre]).max() <= np.abs(x[outside] - x[centre]).min() + 1e-12
-    each = [
-        ko.fit_hyperparameters(KEY, k.SquaredExponential(), lk.Gaussian(), x[rows], y[rows], method="paper")
-        for rows in subsets
-    ]
-
-    def average(values):
-        return np.logaddexp(0.0, np.mean(np.log(np.expm1(values))))
-
-    np.testing.assert_allclose(kernel.lengthscale, average([fit[0].lengthscale for fit in each]), rtol=1e-4)
-    np.testing.assert_allclose(likelihood.noise**2, average([fit[1].noise ** 2 for fit in each]), rtol=1e-4)
-
-
-def test_paper_on_labels_and_heavy_tails():
-    rng, x, f = curve(12, 80, 6.0)
-    labels = (f + 0.3 * rng.normal(size=80) > 0).astype(float)
-    kernel, likelihood, report = ko.fit_hyperparameters(
-        KEY, k.SquaredExponential(), lk.Bernoulli(), x, labels, method="paper"
-    )
-    assert len(report.restarts) == 2
-    # Dirichlet classification (Milios et al. 2018): log-normal pseudo-observations with known variances.
-    alpha = np.where(labels == 0, 1.01, 0.01)
-    variance = np.log(1.0 / alpha + 1.0)
-    value = max(
-        exact_marginal(k.SquaredExponential(s, v), n, -3.0, x, np.log(alpha) - variance / 2, variance)
-        for s in (0.3, 1.0, 2.0)
-        for v in (1.0, 4.0, 10.0)
-        for n in (0.1, 1.0)
-    )
-    assert report.restarts[0] > value
-    assert likelihood.link == "logit"
-    assert 0.1 < kernel.lengthscale < 5.0
-    y = f + 0.2 * rng.standard_t(3.0, size=80)
-    _, student, _ = ko.fit_hyperparameters(KEY, k.SquaredExponential(), lk.StudentT(), x, y, method="paper")
-    assert 0.05 < student.scale < 0.4
-
-
-# What can be wrong with the data.
-
-
-def quick(x, y, likelihood=None, **options):
-    likelihood = lk.Gaussian() if likelihood is None else likelihood
-    return ko.fit_hyperparameters(KEY, k.SquaredExponential(), likelihood, x, y, num_restarts=0, **options)
-
-
-def test_duplicated_rows_do_no_harm():
-    rng, x, f = curve(13, 40, 5.0)
-    x, f = np.repeat(x, 4, axis=0), np.repeat(f, 4)
-    kernel, likelihood, report = quick(x, f + NOISE * rng.normal(size=160), num_inducing=100)
-    assert len(report.inducing_points) == 40
-    assert abs(likelihood.noise / NOISE - 1.0) < 0.25
-    assert 0.5 < kernel.lengthscale < 2.0
-
-
-def test_two_rows_and_a_constant_column_are_warned_of():
-    with pytest.warns(HyperparameterWarning, match="2 rows are no more than the numbers to be learned"):
-        kernel, likelihood, report = quick([[0.0], [1.0]], [0.0, 1.0])
-    assert np.isfinite([kernel.lengthscale, kernel.variance, likelihood.noise]).all()
-    assert report.warnings
-    rng, x, f = curve(14, 60, 5.0)
-    x = np.concatenate([x, np.full((60, 1), 3.0)], axis=1)
-    with pytest.warns(HyperparameterWarning, match="Column 1 of x does not vary"):
-        kernel, _, _ = quick(x, f + 0.1 * rng.normal(size=60), ard=True)
-    assert np.isfinite(kernel.lengthscale).all()
-
-
-def test_a_search_that_is_cut_short_says_so():
-    rng, x, f = curve(15, 60, 5.0)
-    with pytest.warns(HyperparameterWarning, match="did not converge in 1 iterations"):
-        _, _, report = quick(x, f + 0.1 * rng.normal(size=60), max_iterations=1)
-    assert not report.converged
-
-
-def test_an_interrupted_search_returns_the_best_so_far(monkeypatch):
-    from kosambi.hyperparameters import _evidence
-
-    rng, x, f = curve(16, 60, 5.0)
-
-    def interrupt(*args):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(_evidence, "_main_search", interrupt)
-    with pytest.warns(HyperparameterWarning, match="interrupted"):
-        kernel, _, report = quick(x, f + 0.1 * rng.normal(size=60))
-    assert not report.converged
-    assert np.isfinite(kernel.lengthscale)
-
-
-def test_evaluations_that_are_not_finite_are_counted_and_survived():
-    from kosambi.hyperparameters._search import Record, minimise
-
-    def objective(v):
-        # Not defined beyond 2, where a first step of the search leads.
-        return (np.nan, np.full(1, np.nan)) if v[0] > 2 else (float((v[0] - 1.5) ** 2), 2 * (v - 1.5))
-
-    record = Record()
-    found = minimise(objective, np.array([-50.0]), np.array([-100.0]), np.array([100.0]), 50, record)
-    np.testing.assert_allclose(found.vector, 1.5, atol=1e-2)
-    assert record.failures + len(record.values) >= found.iterations
-
-
-def test_bad_input():
-    x = np.linspace(0.0, 1.0, 8)[:, None]
-    y = np.sin(6.0 * x[:, 0])
-    with pytest.raises(InputError, match="All 8 observations are 2"):
-        quick(x, np.full(8, 2.0))
-    with pytest.raises(InputError, match=r"loss without a density.*StudentT"):
-        quick(x, y, lk.Huber())
-    with pytest.raises(InputError, match="loss without a density"):
-        quick(x, y, lk.Custom(lambda y, f: (y - f) ** 2))
-    with pytest.raises(InputError, match="one of evidence, paper"):
-        quick(x, y, method="map")
-    with pytest.raises(InputError, match="two rows of data"):
-        quick(x[:1], y[:1])
-    with pytest.raises(InputError, match="No column of `x` varies"):
-        quick(np.ones((8, 2)), y)
-    with pytest.raises(InputError, match="at most 8"):
-        quick(x, y, num_inducing=9)
-    with pytest.raises(InputError, match="without inducing points"):
-        quick(x, y, method="paper", num_inducing=3)
-    with pytest.raises(InputError, match="nothing to learn"):
-        quick(x, y, freeze=["kernel", "likelihood"])
-    with pytest.raises(InputError, match="num_restarts"):
-        ko.fit_hyperparameters(KEY, k.Matern52(), lk.Gaussian(), x, y, num_restarts=-1)
-    with pytest.raises(InputError, match="prior or a kernel"):
-        ko.fit_hyperparameters(KEY, 3.0, lk.Gaussian(), x, y)
-    with pytest.raises(InputError, match="likelihood"):
-        ko.fit_hyperparameters(KEY, k.Matern52(), 0.1, x, y)
-    with pytest.raises(InputError, match="8 rows"):
-        quick(x, y[:5])
-    with pytest.raises(InputError, match="no recipe"):
-        ko.fit_hyperparameters(KEY, k.Matern52(), lk.HeteroscedasticGaussian(), x, y, method="paper")
-    with pytest.raises(InputError, match="`num_restarts` must be at least 1"):
-        quick(x, y, method="paper")
-    with pytest.raises(NumericalError, match="not finite at any of"):
-        quick(x, y, lk.Custom(lambda y, f: jax.numpy.log(y - 5.0) * f, is_density=True))
-
-
-def test_data_without_faults_give_no_warning():
-    rng, x, f = curve(17, 60, 5.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        quick(x, f + 0.1 * rng.normal(size=60))
