@@ -28,10 +28,10 @@ from jaxtyping import Float
 from kosambi._types import Array, ArrayLike
 from kosambi.data_terms import FactorisedTerm
 from kosambi.draws import evaluate_mean
-from kosambi.errors import InputError, as_inputs
+from kosambi.errors import InputError, as_inputs, is_traced
 from kosambi.laplace import curvature_factor, newton
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
-from kosambi.precision import compiled, public
+from kosambi.precision import compiled, public, warn_once_if_single
 from kosambi.priors import AbstractPrior
 
 JITTER = 1e-8
@@ -86,6 +86,8 @@ def log_evidence(
     x = as_inputs("x", x, prior.num_columns)
     points = None if inducing_points is None else as_inputs("inducing_points", inducing_points, x.shape[1])
     prior.check_columns(x.shape[1])
+    if is_traced((prior, likelihood, x, points)):
+        warn_once_if_single("The evidence is computed")
     y = likelihood.check(y)
     if y.shape[0] != x.shape[0]:
         raise InputError(f"`y` has {y.shape[0]} entries for {x.shape[0]} rows of x. Give one for each row.")
@@ -120,7 +122,9 @@ def project(prior: AbstractPrior, x: Float[Array, "N D"], points: Float[Array, "
     """ψ, σ² and m at the data, traceable; O(NM²), and O(NSM) with a measure of S points."""
     gram = prior.pairwise(points, points)
     scale = jnp.mean(jnp.diagonal(gram))
-    factor = jnp.linalg.cholesky(gram + JITTER * scale * jnp.eye(points.shape[0], dtype=gram.dtype))
+    # In float32, under a trace of the caller's, more is needed.
+    jitter = max(JITTER, 10.0 * float(np.finfo(gram.dtype).eps))
+    factor = jnp.linalg.cholesky(gram + jitter * scale * jnp.eye(points.shape[0], dtype=gram.dtype))
     psi = jsl.solve_triangular(factor, prior.pairwise(x, points).T, lower=True).T
     variance = prior.pointwise(x)
     residual = jnp.maximum(variance - jnp.sum(jnp.square(psi), axis=1), _SMALLEST_RESIDUAL * variance)
@@ -175,8 +179,13 @@ def _closed_form(likelihood: Gaussian, projection: Projection, y: Array) -> tupl
 
 def _laplace(likelihood: AbstractLikelihood, projection: Projection, y: Array, start: Array) -> tuple[Array, Array]:
     psi, residual, offset = projection
-    deviation = jnp.sqrt(residual + jnp.square(likelihood.blur))
-    term = FactorisedTerm(likelihood, psi, y, offset, None, deviation, likelihood.evidence_rule)
+    rule = likelihood.evidence_rule
+
+    def with_deviation(variance: Array) -> FactorisedTerm:
+        return FactorisedTerm(likelihood, psi, y, offset, None, jnp.sqrt(variance), rule)
+
+    # The mode and the curvature of a cost with kinks are those of the cost averaged over its `blur`.
+    term = with_deviation(residual + jnp.square(likelihood.blur))
     shape = (psi.shape[1],) if likelihood.num_latents == 1 else (psi.shape[1], likelihood.num_latents)
     convex, still = likelihood.is_convex, jax.lax.stop_gradient(term)
     found = jax.lax.stop_gradient(newton(still, shape, convex, jax.lax.stop_gradient(start)).w)
@@ -194,5 +203,5 @@ def _laplace(likelihood: AbstractLikelihood, projection: Projection, y: Array, s
     _, slope = term.value_and_gradient(found.reshape(1, *shape))
     step = jsl.cho_solve((jax.lax.stop_gradient(hessian_factor(still, found)), True), found + slope.reshape(-1))
     mode = found - step
-    value = term.value(mode.reshape(1, *shape))[0] + 0.5 * jnp.sum(jnp.square(mode))
+    value = with_deviation(residual).value(mode.reshape(1, *shape))[0] + 0.5 * jnp.sum(jnp.square(mode))
     return -value - jnp.sum(jnp.log(jnp.diagonal(hessian_factor(term, mode)))), mode

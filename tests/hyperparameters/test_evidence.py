@@ -11,7 +11,8 @@ import scipy.stats
 from tests.likelihoods.table import CASES, SEVERAL
 
 import kosambi as ko
-from kosambi.errors import InputError
+from kosambi import precision
+from kosambi.errors import InputError, PrecisionWarning
 from kosambi.evidence import JITTER, log_evidence
 
 k, lk = ko.kernels, ko.likelihoods
@@ -105,6 +106,28 @@ def test_laplace_evidence_against_quadrature(name):
     # The error of Laplace's approximation falls as one over the number of data.
     assert errors[0] < 0.1
     assert errors[1] < max(errors[0] / 4.0, 1e-3)
+
+
+def test_laplace_evidence_of_a_cost_with_a_kink():
+    y = np.random.default_rng(4).laplace(0.0, 0.5, 400)
+    prior, x = ko.GaussianProcess(k.Constant(0.01)), np.zeros((400, 1))
+    f = np.linspace(-0.6, 0.6, 4001)
+    for scale in (0.4, 0.5, 0.6):
+        values = scipy.stats.laplace.logpdf(y[:, None], f, scale).sum(0) + scipy.stats.norm.logpdf(f, 0.0, 0.1)
+        exact = scipy.special.logsumexp(values) + np.log(f[1] - f[0])
+        assert abs(log_evidence(prior, lk.Laplace(scale), x, y, x[:1]) - exact) < 0.5
+
+
+def test_single_precision_under_a_trace_is_warned_of_and_finite():
+    def evidence(lengthscale):
+        prior = ko.GaussianProcess(k.SquaredExponential(lengthscale))
+        return log_evidence(prior, lk.Gaussian(0.1), X[:, :1], Y, np.linspace(-3.0, 3.0, 15)[:, None])
+
+    precision._warned.discard("The evidence is computed")
+    with pytest.warns(PrecisionWarning, match="The evidence is computed"):
+        value, slope = jax.value_and_grad(evidence)(2.0)
+    assert np.isfinite(slope)
+    np.testing.assert_allclose(value, evidence(2.0), rtol=0.02)
 
 
 FEW = X[:25, :1]

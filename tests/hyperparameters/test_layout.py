@@ -78,6 +78,7 @@ def test_frozen_and_tied():
     assert float(moved.kernel.kernels[0].lengthscale) == float(moved.kernel.kernels[1].lengthscale)
     np.testing.assert_allclose(moved.kernel.kernels[0].lengthscale, 5.0)
     assert float(moved.kernel.kernels[1].variance) == 1.0
+    assert names(lay_out(Model(k.Matern52(), np.asarray(0.0), lk.Bernoulli()), ["likelihood", "mean"]))
     assert names(lay_out(model, "kernel")) == [["mean"], ["likelihood.noise"]]
 
 
@@ -129,6 +130,10 @@ def test_bad_input_names():
         lay_out(model, tie=["kernel.0.variance", "kernel.1.variance"])
     with pytest.raises(InputError, match="same shape"):
         lay_out(model, tie=[["kernel.0.lengthscale", "kernel.0.variance"]])
+    with pytest.raises(InputError, match=r"mean .., real"):
+        lay_out(model, tie=[["kernel.0.variance", "mean"]])
+    with pytest.raises(InputError, match=r"`kernel\.width` is -1\.0, but it is learned as positive"):
+        lay_out(Model(Own(np.asarray(0.1), np.asarray(-1.0)), np.asarray(0.0), lk.Gaussian()))
     with pytest.raises(InputError, match="two parameters or more"):
         lay_out(model, tie=[["mean"]])
     with pytest.raises(InputError, match="frozen or tied already"):

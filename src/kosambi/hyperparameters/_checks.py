@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kosambi._types import Array
-from kosambi.errors import InputError, as_inputs
+from kosambi.errors import InputError, as_count, as_inputs
 from kosambi.hyperparameters._layout import with_fields
 from kosambi.kernels import AbstractCombination, AbstractKernel, AbstractStationary
 from kosambi.likelihoods import AbstractLikelihood
@@ -62,6 +62,14 @@ def check_data(x: Array, y: Array, likelihood: AbstractLikelihood, num_free: int
             "values decides most of them."
         )
     return notes
+
+
+def as_rows(value: object) -> int:
+    """A whole number of rows, two or more."""
+    rows = as_count("max_rows", value)
+    if rows < 2:
+        raise InputError("`max_rows` must be at least 2. Got 1. Hyperparameters need rows that differ.")
+    return rows
 
 
 def as_restarts(value: object) -> int:

@@ -6,32 +6,31 @@ for the kernel as it is then. All rounds and restarts share one compiled functio
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array
-from kosambi.errors import NumericalError, as_count
+from kosambi.errors import as_count
 from kosambi.evidence import JITTER, log_evidence
-from kosambi.hyperparameters._layout import Model, lay_out, rebuilt
-from kosambi.hyperparameters._limits import Limits, limits
+from kosambi.hyperparameters._all_rows import refine
+from kosambi.hyperparameters._candidates import candidates
+from kosambi.hyperparameters._layout import rebuilt
+from kosambi.hyperparameters._limits import Limits
 from kosambi.hyperparameters._objective import (
     Evaluator,
     Problem,
     choose_points,
     evaluator,
-    fixed_objective,
-    projected,
-    settled,
 )
 from kosambi.hyperparameters._points import move_points
 from kosambi.hyperparameters._rows import at_rows, num_support, subset, thinned
 from kosambi.hyperparameters._search import Minimum, Record, minimise, projected_norm
-from kosambi.hyperparameters._starts import Scales, start
 from kosambi.hyperparameters._task import Outcome, Task
 from kosambi.likelihoods import Gaussian
-from kosambi.precision import lift
 
 MOST_INDUCING = 300
 """Inducing points when their number is not given."""
@@ -49,8 +48,6 @@ MAX_ROUNDS = 8
 """How often inducing points are chosen again."""
 # Iterations of each round; the last number goes on.
 _ROUNDS = (15, 25, 40)
-# Lengthscales in units of √D standard deviations, and noise as a share of the standard deviation, to begin from.
-_REACHES, _SHARES = (0.2, 0.6, 2.0), (0.1, 0.5)
 # Choosing inducing points again has ceased to matter when it gains less than this many nats, or this many a datum.
 _GAIN, _GAIN_PER_ROW = 0.1, 2e-4
 
@@ -65,7 +62,7 @@ class _Round:
 
 def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) -> Outcome:
     """The model of the highest evidence that was found."""
-    rows = subset(task.generator, len(task.x), max_rows)
+    rows = subset(task.generator, task.y, max_rows, task.likelihood.num_labels)
     x, y = task.x[rows], task.y[rows]
     number = _num_inducing(num_inducing, x)
     prior = thinned(task.generator, task.prior, max_rows)
@@ -73,25 +70,24 @@ def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) 
     may_be_exact = isinstance(likelihood, Gaussian) and len(x) <= EXACT_ROWS
     problem = Problem(prior, likelihood, x, y, task.layout, number, may_be_exact)
     progress = _searched(task, problem, num_restarts, None)
-    if may_be_exact and number < len(x) and not progress.notes and not _carries(problem, progress):
+    if may_be_exact and number < len(x) and not progress.interrupted and not _carries(problem, progress):
         problem = dataclasses.replace(problem, is_exact=False)
         progress = _searched(task, problem, num_restarts, progress)
     points, bound = _moved_points(task, problem, progress)
     assert progress.best is not None
     bounds, minimum, evidence = progress.limits, progress.best.minimum, progress.best.log_evidence
-    slope = projected_norm(minimum, bounds.lower, bounds.upper)
-    if not progress.converged and not progress.notes:
-        progress.notes.append(
-            f"The search for hyperparameters did not converge in {progress.iterations} iterations (steepest slope "
-            f"{slope:.2g} nats for a factor e). Raise `max_iterations`."
-        )
-    model = problem.model(minimum.vector)
+    slope = projected_norm(minimum, bounds.lower, bounds.upper, bounds.scale)
+    model, at_bound = problem.model(minimum.vector), bounds.names_at_bound(task.layout, minimum.vector)
     if len(rows) < len(task.x):
         model = model._replace(likelihood=at_rows(model.likelihood, task.likelihood, np.arange(len(task.x))))
-        if any(not p.name.startswith("kernel") for p, _ in task.layout.entries()):
+        if any(not p.name.startswith("kernel") for p, _ in task.layout.entries()) and not progress.interrupted:
             task.show.update("all rows", 0, 1)
-            model, evidence, converged = _on_all_rows(task, model, points)
-            progress.converged &= converged
+            with progress.interruptible():
+                last = refine(task, model, points)
+                model, evidence = last.model, last.log_evidence
+                progress.converged &= last.converged
+                slope = max(slope, last.slope)
+                at_bound = (*(name for name in at_bound if name.startswith("kernel")), *last.at_bound)
     return Outcome(
         model=model,
         objective=-minimum.value,
@@ -100,29 +96,50 @@ def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) 
         bound=bound,
         gradient_norm=slope,
         converged=progress.converged,
-        at_bound=bounds.names_at_bound(task.layout, minimum.vector),
+        at_bound=at_bound,
+        frozen=tuple(p.name for p in task.layout.frozen),
         restarts=tuple(progress.restarts),
         rounds=progress.rounds,
         iterations=progress.iterations,
         num_rows=len(rows),
         num_support=num_support(prior),
         inducing_points=points,
-        jitter=0.0 if problem.is_exact else JITTER,
-        warnings=tuple(progress.notes),
+        jitter=JITTER,
+        warnings=_notes(progress, at_bound, slope, num_inducing, number),
     )
+
+
+def _notes(
+    progress: _Progress, at_bound: tuple[str, ...], slope: float, asked: int | None, number: int
+) -> tuple[str, ...]:
+    notes = []
+    if asked is not None and number < asked:
+        notes.append(f"There are {number} inducing points instead of {asked}: x has no more distinct rows.")
+    if progress.interrupted:
+        notes.append("The search was interrupted; the best so far is returned.")
+    elif not progress.converged:
+        notes.append(
+            f"The search for hyperparameters did not converge in {progress.iterations} iterations (steepest slope "
+            f"{slope:.2g} nats for a usual step). Raise `max_iterations`."
+        )
+    # A long lengthscale is a column that does not matter; these say that the model does not suit the data.
+    doubtful = [name for name in at_bound if name.rsplit(".", 1)[-1] in ("variance", "noise", "scale")]
+    if doubtful:
+        notes.append(
+            f"{', '.join(doubtful)} ended at a bound. Look at the units of y, give the prior a mean that suits "
+            "it (a kernel alone has mean zero), or leave out a kernel that the data do not need."
+        )
+    return tuple(notes)
 
 
 def _searched(task: Task, problem: Problem, num_restarts: int, earlier: _Progress | None) -> _Progress:
     """Short searches from several starts, and the best of them to its end."""
-    bounds, starts = _starts(task.generator, problem, num_restarts, earlier)
+    found = None if earlier is None or earlier.best is None else earlier.best.minimum.vector
+    bounds, starts = candidates(task.generator, problem, num_restarts, found)
     progress = _Progress(bounds)
-    try:
+    with progress.interruptible():
         _short_searches(task, problem, starts, progress)
         _main_search(task, problem, progress)
-    except KeyboardInterrupt:
-        if progress.best is None:
-            raise
-        progress.notes.append("The search was interrupted; the best so far is returned.")
     return progress
 
 
@@ -142,21 +159,29 @@ def _moved_points(task: Task, problem: Problem, progress: _Progress) -> tuple[np
     assert progress.best is not None
     x, y, record = problem.x, problem.y, task.record
     model = problem.model(progress.best.minimum.vector)
-    points = choose_points(rebuilt(problem.prior, model), x, problem.num_inducing)
-    if progress.notes or problem.num_inducing >= len(np.unique(x, axis=0)):
-        bound = log_evidence(rebuilt(problem.prior, model), model.likelihood, x, y, points)
-        return points, float(bound)
-    task.show.update("inducing points", 0, 2)
-    points, bound = move_points(rebuilt(problem.prior, model), model.likelihood, x, y, points, record)
-    if problem.is_exact:
+    prior = rebuilt(problem.prior, model)
+    points = choose_points(prior, x, problem.num_inducing)
+    bound = float(log_evidence(prior, model.likelihood, x, y, points))
+    if progress.interrupted or problem.num_inducing >= len(np.unique(x, axis=0)):
         return points, bound
-    task.show.update("inducing points", 1, 2)
-    found = _round(problem, progress.limits, progress.best.minimum.vector, _ROUNDS[-1], record, points)
-    progress.rounds += 1
-    progress.iterations += found.minimum.iterations
-    progress.take(found)
-    model = problem.model(progress.best.minimum.vector)
-    return move_points(rebuilt(problem.prior, model), model.likelihood, x, y, points, record)
+    with progress.interruptible():
+        task.show.update("inducing points", 0, 2)
+        points, bound = move_points(prior, model.likelihood, x, y, points, bound, record)
+        left = min(task.max_iterations - progress.iterations, _ROUNDS[-1])
+        if problem.is_exact or left <= 0:
+            return points, bound
+        task.show.update("inducing points", 1, 2)
+        found = _round(problem, progress.limits, progress.best.minimum.vector, left, record, points)
+        progress.rounds += 1
+        progress.iterations += found.minimum.iterations
+        if found.minimum.value < progress.best.minimum.value:
+            progress.converged &= found.minimum.converged
+            progress.take(found)
+        model = problem.model(progress.best.minimum.vector)
+        prior = rebuilt(problem.prior, model)
+        bound = float(log_evidence(prior, model.likelihood, x, y, points))
+        points, bound = move_points(prior, model.likelihood, x, y, points, bound, record)
+    return points, bound
 
 
 @dataclasses.dataclass
@@ -169,7 +194,17 @@ class _Progress:
     rounds: int = 0
     iterations: int = 0
     converged: bool = False
-    notes: list[str] = dataclasses.field(default_factory=list)
+    interrupted: bool = False
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Ctrl-C ends what is inside and leaves what was found, if anything was."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            self.interrupted, self.converged = True, False
 
     def take(self, found: _Round) -> None:
         if self.best is None or found.minimum.value < self.best.minimum.value:
@@ -182,31 +217,6 @@ def _num_inducing(given: int | None, x: Float[Array, "N D"]) -> int:
         return min(MOST_INDUCING, distinct)
     limit = "the number of rows that the kernel is learned from (see `max_rows`)"
     return min(as_count("num_inducing", given, at_most=len(x), limit_name=limit), distinct)
-
-
-def _starts(
-    generator: np.random.Generator, problem: Problem, num_restarts: int, earlier: _Progress | None
-) -> tuple[Limits, list[np.ndarray]]:
-    """The limits, and vectors to begin from: the given one, a grid of usual ones, and random ones around them."""
-    layout, prior, likelihood, x, y = problem.layout, problem.prior, problem.likelihood, problem.x, problem.y
-    usual = start(prior, likelihood, x, y, 1.0, 0.3)
-    bounds = limits(layout, usual, problem.given, Scales.of(likelihood, x, y))
-    grid = [layout.vector(start(prior, likelihood, x, y, reach, share)) for reach in _REACHES for share in _SHARES]
-    random = [bounds.centre + bounds.width / 6.0 * generator.normal(size=layout.size) for _ in range(num_restarts)]
-    found = [] if earlier is None or earlier.best is None else [earlier.best.minimum.vector]
-    vectors = [np.clip(v, bounds.lower, bounds.upper) for v in (layout.vector(problem.given), *found, *grid, *random)]
-    distinct: list[np.ndarray] = []
-    for vector in vectors:
-        if not any(np.allclose(vector, other, atol=1e-8) for other in distinct):
-            distinct.append(vector)
-    values = np.array([evaluator(problem, bounds, vector)(vector)[0] for vector in distinct])
-    if not np.any(np.isfinite(values)):
-        raise NumericalError(
-            f"The evidence is not finite at any of {len(distinct)} starts. Look for values of y that the likelihood "
-            "gives no probability, scale x and y, or freeze fewer parameters at extreme values."
-        )
-    order = np.argsort(np.where(np.isfinite(values), values, np.inf), kind="stable")
-    return bounds, [distinct[i] for i in order[: num_restarts + 1] if np.isfinite(values[i])]
 
 
 def _short_searches(task: Task, problem: Problem, starts: list[np.ndarray], progress: _Progress) -> None:
@@ -244,34 +254,5 @@ def _round(
 ) -> _Round:
     """A search with inducing points that are given, or chosen for where it begins."""
     objective = evaluator(problem, bounds, vector, points)
-    found = minimise(objective, vector, bounds.lower, bounds.upper, max_iterations, record)
+    found = minimise(objective, vector, bounds.lower, bounds.upper, max_iterations, record, bounds.scale)
     return _Round(found, objective.evidence)
-
-
-def _on_all_rows(task: Task, model: Model, points: np.ndarray) -> tuple[Model, float, bool]:
-    """The likelihood's parameters and the mean again, with the kernel as it is, on all rows: O(NM²) an evaluation."""
-    prior, x, y = rebuilt(task.prior, model), task.x, task.y
-    free = [[p.name for p in group] for group in task.layout.groups]
-    learned = [names for names in free if not any(name.startswith("kernel") for name in names)]
-    every = [p.name for group in lay_out(model).groups for p in group]
-    fixed = [name for name in every if not any(name in names for names in learned)]
-    layout = lay_out(model, fixed, [names for names in learned if len(names) > 1])
-    usual = start(prior, model.likelihood, x, y, 1.0, 0.3)
-    bounds = limits(layout, usual, model, Scales.of(model.likelihood, x, y))
-    psi, residual, mode = projected(prior, model.likelihood, x, y, points)
-    held = lift((model, x, y, psi, residual, bounds.centre, bounds.width))
-    lowest, evidence = np.inf, -np.inf
-
-    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal lowest, evidence
-        (total, (value, _)), gradient = fixed_objective(layout, vector, mode, *held)
-        if float(total) < lowest:
-            lowest, evidence = float(total), float(value)
-        return float(total), np.asarray(gradient)
-
-    # Another objective than that of the trace.
-    own = Record()
-    found = minimise(objective, layout.vector(model), bounds.lower, bounds.upper, task.max_iterations, own)
-    task.record.failures += own.failures
-    task.record.moves += len(own.values) + own.failures
-    return settled(layout.model(found.vector, model)), evidence, found.converged

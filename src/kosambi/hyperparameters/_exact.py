@@ -56,7 +56,7 @@ class ExactEvaluator:
         from scipy.linalg import lapack
 
         gram, variance, mean = (np.asarray(part) for part in _covariance(self.layout, vector, *self._held))
-        matrix = np.asfortranarray(gram)
+        matrix = np.array(gram, order="F")
         matrix[np.diag_indices_from(matrix)] += variance + self._known
         factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
         if failed or not np.all(np.isfinite(np.diagonal(factor))):

@@ -155,6 +155,9 @@ def _as_patterns(argument: str, given: Any) -> list[str]:
 
 
 def _matches(argument: str, pattern: str, known: list[str]) -> list[str]:
+    if pattern in Model._fields:
+        # All of a part, also where that has no parameters.
+        return [name for name in known if name.split(".")[0] == pattern]
     found = [name for name in known if fnmatch.fnmatchcase(name, pattern) or name.startswith(pattern + ".")]
     if not found:
         raise InputError(f"`{argument}` names no parameter: {pattern!r}. This model has {', '.join(known)}.")
@@ -168,8 +171,8 @@ def _check_group(group: list[str], members: list[Parameter], frozen: set[str], t
     if clash:
         raise InputError(f"`{clash[0]}` is frozen or tied already, so it cannot be in the group {group!r}.")
     if len({(p.shape, p.support) for p in members}) > 1:
-        shapes = ", ".join(f"{p.name} {p.shape}" for p in members)
-        raise InputError(f"Tied parameters must have the same shape. Got {shapes}.")
+        shapes = ", ".join(f"{p.name} {p.shape}, {p.support}" for p in members)
+        raise InputError(f"Tied parameters must have the same shape and support. Got {shapes}.")
 
 
 def _parameters(model: Model) -> list[Parameter]:
@@ -189,8 +192,25 @@ def _parameters(model: Model) -> list[Parameter]:
         if isinstance(owner, AbstractLikelihood) and field == "noise" and np.ndim(leaf) == 1:
             # One noise a datum is a measurement that came with the data, not a hyperparameter.
             support = "fixed"
+        _check_support(type(owner).__name__, name, support, leaf)
         found.append(Parameter(name, i, tuple(np.shape(leaf)), support))
     return found
+
+
+def _check_support(owner: str, name: str, support: str, leaf: Any) -> None:
+    if isinstance(leaf, jax.core.Tracer):
+        return
+    inside = {
+        "positive": np.all(leaf > 0),
+        "unit": np.all((leaf > 0) & (leaf < 1)),
+        "increasing": np.ndim(leaf) == 1 and np.all(np.diff(leaf) > 0),
+    }
+    if not inside.get(support, True):
+        field = name.rsplit(".", 1)[-1]
+        raise InputError(
+            f"`{name}` is {np.asarray(leaf)}, but it is learned as {support}. If other values are meant, write "
+            f'`supports = {{"{field}": "real"}}` in `{owner}`.'
+        )
 
 
 def _walk(model: Model, path: tuple[Any, ...]) -> tuple[str, Any, str]:

@@ -8,12 +8,13 @@ matter; the bounds keep the search where floating point is safe.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from kosambi.hyperparameters._layout import Layout, Parameter
+from kosambi._types import Array
+from kosambi.draws import evaluate_mean
+from kosambi.hyperparameters._layout import Layout, Model, Parameter
 from kosambi.hyperparameters._starts import Scales
 
 WIDTH = 3.0
@@ -39,6 +40,11 @@ class Limits:
     lower: Float[np.ndarray, " P"]
     upper: Float[np.ndarray, " P"]
 
+    @property
+    def scale(self) -> Float[np.ndarray, " P"]:
+        """A step of usual size: one in logarithms; for a real number what moves the latent function by its spread."""
+        return self.width / WIDTH
+
     def names_at_bound(self, layout: Layout, vector: np.ndarray) -> tuple[str, ...]:
         """Names of the numbers that lie at a bound."""
         margin = 1e-6 * (self.upper - self.lower)
@@ -46,15 +52,36 @@ class Limits:
         return tuple(p.entry(i) for (p, i), at in zip(layout.entries(), there, strict=True) if at)
 
 
-def limits(layout: Layout, usual: Any, given: Any, scales: Scales) -> Limits:
+def limits(layout: Layout, usual: Model, given: Model, scales: Scales, x: Float[Array, "N D"]) -> Limits:
     """The limits around a model of the usual size, widened so that the given one lies inside."""
     centre, inside = layout.vector(usual), layout.vector(given)
-    rows = [_row(parameter, i, middle, scales) for (parameter, i), middle in zip(layout.entries(), centre, strict=True)]
+    spreads = _real_spreads(layout, usual, scales, x)
+    rows = [_row(p, i, m, s) for (p, i), m, s in zip(layout.entries(), centre, spreads, strict=True)]
     width, lower, upper = np.array(rows).reshape(-1, 3).T
-    return Limits(centre, width, np.minimum(lower, inside - 1e-3), np.maximum(upper, inside + 1e-3))
+    return Limits(centre, width, np.minimum(lower, inside - 1e-3 * width), np.maximum(upper, inside + 1e-3 * width))
 
 
-def _row(parameter: Parameter, i: int, middle: float, scales: Scales) -> tuple[float, float, float]:
+def _real_spreads(layout: Layout, usual: Model, scales: Scales, x: Float[Array, "N D"]) -> np.ndarray:
+    """For real numbers the step that moves the latent function by its standard deviation, as far as that is known."""
+    spreads = np.full(layout.size, scales.latent_deviation)
+    some, vector = np.asarray(x)[:200], layout.vector(usual)
+    for at, (parameter, _) in enumerate(layout.entries()):
+        if parameter.support != "real":
+            continue
+        if not parameter.name.startswith("mean"):
+            # A shift in units of y, or a parameter of one's own: the given value has the right size.
+            spreads[at] += abs(vector[at])
+        elif parameter.name != "mean":
+            step = 1e-3 * (1.0 + abs(vector[at]))
+            moved = vector.copy()
+            moved[at] += step
+            means = [evaluate_mean(layout.model(v, usual).mean, some) for v in (vector, moved)]
+            slope = float(np.sqrt(np.mean(np.square(np.asarray(means[1]) - np.asarray(means[0]))))) / step
+            spreads[at] = scales.latent_deviation / slope if slope > 0 and np.isfinite(slope) else spreads[at]
+    return spreads
+
+
+def _row(parameter: Parameter, i: int, middle: float, spread: float) -> tuple[float, float, float]:
     """Width, lower and upper bound of one free number."""
     field = parameter.name.rsplit(".", 1)[-1]
     if parameter.support == "positive":
@@ -65,6 +92,4 @@ def _row(parameter: Parameter, i: int, middle: float, scales: Scales) -> tuple[f
     if parameter.support == "increasing":
         reach = 20.0 if i == 0 else 7.0
         return WIDTH, middle - reach, middle + reach
-    # A real number moves with the latent function.
-    spread = scales.latent_deviation + (abs(middle) if parameter.name != "mean" else 0.0)
     return WIDTH * spread, middle - 30.0 * spread, middle + 30.0 * spread

@@ -64,6 +64,12 @@ def fit(task: Task, chosen: Settings) -> Outcome:
             f'method="paper" has no recipe for the latent functions of `{type(likelihood).__name__}`. '
             'Use method="evidence".'
         )
+    mixed = [group for group in task.layout.groups if len({p.name.split(".")[0] for p in group}) > 1]
+    if mixed:
+        raise InputError(
+            f'method="paper" fits the kernel by itself, so {mixed[0][0].name} cannot be tied to {mixed[0][-1].name}. '
+            'Use method="evidence".'
+        )
     targets = _targets(likelihood, task.y)
     layout, given = _exact_layout(task)
     subsets = _subsets(task.generator, task.x, chosen)
@@ -77,16 +83,19 @@ def fit(task: Task, chosen: Settings) -> Outcome:
     learned = _likelihood(likelihood, average.likelihood, residuals, task.layout)
     value = float(np.mean([-one.minimum.value for one in found]))
     converged = all(one.minimum.converged for one in found)
+    # Of the model that is used it is the evidence only if that is the exact process; its own mean apart.
+    is_same = isinstance(task.prior, GaussianProcess) and isinstance(likelihood, Gaussian) and len(subsets) == 1
     at_bound = {name for one in found for name in one.bounds.names_at_bound(layout, one.minimum.vector)}
     return Outcome(
         model=Model(average.kernel, task.prior.mean, learned),
         objective=value,
-        log_evidence=value,
-        is_exact=True,
+        log_evidence=value if is_same else float("nan"),
+        is_exact=is_same,
         bound=float("nan"),
-        gradient_norm=max(projected_norm(one.minimum, one.bounds.lower, one.bounds.upper) for one in found),
+        gradient_norm=max(_slope(one) for one in found),
         converged=converged,
         at_bound=tuple(sorted(name for name in at_bound if name != "mean")),
+        frozen=_unlearned(task.layout, likelihood),
         restarts=tuple(-one.minimum.value for one in found),
         rounds=1,
         iterations=sum(one.minimum.iterations for one in found),
@@ -96,6 +105,18 @@ def fit(task: Task, chosen: Settings) -> Outcome:
         jitter=0.0,
         warnings=() if converged else ("A search of an exact process did not converge. Raise `max_iterations`.",),
     )
+
+
+def _slope(one: _Fit) -> float:
+    return projected_norm(one.minimum, one.bounds.lower, one.bounds.upper, one.bounds.scale)
+
+
+def _unlearned(layout: Layout, likelihood: AbstractLikelihood) -> tuple[str, ...]:
+    """Parameters that the recipe leaves alone: the mean, and most likelihoods."""
+    learned = isinstance(likelihood, Gaussian | StudentT)
+    left = [p for group in layout.groups for p in group if not (p.name.startswith("kernel") or learned)]
+    left += [p for group in layout.groups for p in group if p.name.startswith("mean") and learned]
+    return tuple(p.name for p in sorted([*layout.frozen, *left], key=lambda p: p.leaf))
 
 
 class _Fit(NamedTuple):
@@ -141,9 +162,10 @@ def _subsets(generator: np.random.Generator, x: np.ndarray, chosen: Settings) ->
 def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known: Array) -> _Fit:
     likelihood = given.likelihood
     process = GaussianProcess(given.kernel)
-    usual = start(process, likelihood, x, y, 1.0, 0.3)
+    scales = Scales.of(process, likelihood, x, y, True)
+    usual = start(process, likelihood, x, y, scales)
     begin = _begin(layout, given)
-    bounds = limits(layout, usual, layout.model(begin, given), Scales.of(likelihood, x, y))
+    bounds = limits(layout, usual, layout.model(begin, given), scales, x)
     lower = bounds.lower.copy()
     for i, (parameter, _) in enumerate(layout.entries()):
         if parameter.name == "likelihood.noise":
@@ -152,7 +174,7 @@ def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known
 
     objective = ExactEvaluator(layout, given, process, x, y, None, known)
     found = [
-        minimise(objective, vector, bounds.lower, bounds.upper, task.max_iterations, task.record)
+        minimise(objective, vector, bounds.lower, bounds.upper, task.max_iterations, task.record, bounds.scale)
         for vector in (begin, layout.vector(usual))
     ]
     best = min(found, key=lambda one: one.value)

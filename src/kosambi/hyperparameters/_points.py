@@ -22,9 +22,13 @@ def move_points(
     x: Float[Array, "N D"],
     y: Float[Array, " N"],
     points: Float[np.ndarray, "M D"],
+    bound: float,
     record: Record,
 ) -> tuple[Float[np.ndarray, "M D"], float]:
-    """Better points, within the range of the data, and the log evidence with them; hyperparameters stand still."""
+    """Better points, within the range of the data, and the log evidence with them; hyperparameters stand still.
+
+    `bound` is the log evidence with the points given.
+    """
     spread = np.std(x, axis=0)
     scales = np.where(spread > 0, spread, 1.0)
     held = lift((prior, likelihood, x, y))
@@ -43,5 +47,8 @@ def move_points(
     lower, upper = (np.tile(edge / scales, len(points)) for edge in (x.min(axis=0), x.max(axis=0)))
     best = minimise(objective, (points / scales).ravel(), lower, upper, MAX_ITERATIONS, own)
     record.failures += own.failures
-    record.moves += len(own.values) + own.failures
+    record.moves += len(own.values)
+    if not -best.value >= bound:
+        # A kernel of one's own may have no derivative in its inputs.
+        return points, bound
     return best.vector.reshape(points.shape) * scales, -best.value

@@ -11,23 +11,36 @@ from kosambi.measures import PointMeasure
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
 
-def subset(generator: np.random.Generator, num_rows: int, limit: int) -> Int[np.ndarray, " n"]:
-    """At most `limit` row numbers, in order."""
-    if num_rows <= limit:
-        return np.arange(num_rows)
-    return np.sort(generator.choice(num_rows, size=limit, replace=False))
+def subset(generator: np.random.Generator, y: np.ndarray, limit: int, num_labels: int | None) -> Int[np.ndarray, " n"]:
+    """At most `limit` row numbers, in order, with every label among them, and not one value of y only."""
+    if len(y) <= limit:
+        return np.arange(len(y))
+    rows = generator.choice(len(y), size=limit, replace=False)
+    rare = [np.flatnonzero(y == label) for label in np.unique(y)] if num_labels is not None else []
+    missing = [rows_of for rows_of in rare if not np.isin(rows_of, rows).any()]
+    if num_labels is None and np.all(y[rows] == y[rows[0]]):
+        missing = [np.flatnonzero(y != y[rows[0]])]
+    for i, rows_of in enumerate(missing[: limit - 1]):
+        rows[i] = generator.choice(rows_of)
+    return np.unique(rows)
 
 
 def thinned(generator: np.random.Generator, prior: AbstractPrior, limit: int) -> AbstractPrior:
     """The prior with no more than `limit` support points; r is then an average over fewer of them."""
     if not isinstance(prior, GaussianRandomElement) or not isinstance(prior.measure, PointMeasure):
         return prior
+    points, weights = prior.measure.points, prior.measure.weights
     # Points of weight zero carry nothing.
-    pool = np.flatnonzero(prior.measure.weights > 0)
+    pool = np.flatnonzero(weights > 0)
     if len(pool) <= limit:
         return prior
-    rows = np.sort(generator.choice(pool, size=limit, replace=False))
-    return with_fields(prior, measure=PointMeasure(prior.measure.points[rows], prior.measure.weights[rows]))
+    if np.ptp(weights[pool]) <= 1e-12 * np.max(weights):
+        rows = np.sort(generator.choice(pool, size=limit, replace=False))
+    else:
+        # Evenly spaced in the cumulative weight: a heavy point occurs as often as it should.
+        levels = (np.arange(limit) + generator.uniform()) / limit * np.sum(weights[pool])
+        rows = pool[np.minimum(np.searchsorted(np.cumsum(weights[pool]), levels), len(pool) - 1)]
+    return with_fields(prior, measure=PointMeasure(points[rows]))
 
 
 def num_support(prior: AbstractPrior) -> int | None:

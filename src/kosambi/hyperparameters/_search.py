@@ -12,6 +12,8 @@ from jaxtyping import Float
 GRADIENT_TOLERANCE = 1e-2
 # It also ends when a step lowers the objective by less than this part of it.
 VALUE_TOLERANCE = 1e-7
+# A search that ended by itself where it is steeper than this has not converged.
+LARGEST_SLOPE = 0.5
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -44,8 +46,9 @@ def minimise(
     upper: Float[np.ndarray, " P"],
     max_iterations: int,
     record: Record,
+    scale: Float[np.ndarray, " P"] | float = 1.0,
 ) -> Minimum:
-    """The lowest point that L-BFGS-B finds from `start` within the bounds.
+    """The lowest point that L-BFGS-B finds from `start` within the bounds, in units of `scale`.
 
     An evaluation that is not finite counts as a failure and as a hill that is higher than all seen before, so that the
     line search turns back.
@@ -53,9 +56,11 @@ def minimise(
     from scipy.optimize import minimize
 
     start = np.clip(start, lower, upper)
+    scale = np.broadcast_to(scale, start.shape)
     best: list[Minimum] = []
 
-    def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
+    def evaluate(scaled: np.ndarray) -> tuple[float, np.ndarray]:
+        vector = np.clip(scaled * scale, lower, upper)
         value, gradient = objective(vector)
         if not np.isfinite(value) or not np.all(np.isfinite(gradient)):
             record.failures += 1
@@ -64,20 +69,23 @@ def minimise(
         record.values.append(value)
         if not best or value < best[0].value:
             best[:] = [Minimum(vector.copy(), value, gradient, 0, False)]
-        return value, gradient
+        return value, gradient * scale
 
     if start.size == 0 or max_iterations == 0:
-        value, gradient = evaluate(start)
+        value, gradient = objective(start)
         return Minimum(start, value, gradient, 0, start.size == 0)
     options = {"maxiter": max_iterations, "ftol": VALUE_TOLERANCE, "gtol": GRADIENT_TOLERANCE, "maxls": 30}
-    bounds = list(zip(lower, upper, strict=True))
-    found = minimize(evaluate, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    bounds = list(zip(lower / scale, upper / scale, strict=True))
+    found = minimize(evaluate, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     if not best:
         return Minimum(start, np.inf, np.zeros_like(start), int(found.nit), False)
-    return dataclasses.replace(best[0], iterations=int(found.nit), converged=bool(found.success))
+    flat = projected_norm(best[0], lower, upper, scale) < LARGEST_SLOPE
+    return dataclasses.replace(best[0], iterations=int(found.nit), converged=bool(found.success) and flat)
 
 
-def projected_norm(minimum: Minimum, lower: np.ndarray, upper: np.ndarray) -> float:
-    """The largest slope along which the objective could still be lowered within the bounds."""
-    step = np.clip(minimum.vector - minimum.gradient, lower, upper) - minimum.vector
-    return float(np.max(np.abs(step), initial=0.0))
+def projected_norm(
+    minimum: Minimum, lower: np.ndarray, upper: np.ndarray, scale: Float[np.ndarray, " P"] | float = 1.0
+) -> float:
+    """The largest slope, for a step of `scale`, along which the objective could still be lowered within the bounds."""
+    step = np.clip(minimum.vector - minimum.gradient * np.square(scale), lower, upper) - minimum.vector
+    return float(np.max(np.abs(step / scale), initial=0.0))

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array
-from kosambi.hyperparameters._layout import Model, rebuilt, with_fields
+from kosambi.hyperparameters._layout import Layout, Model, rebuilt, with_fields
 from kosambi.kernels import (
     AbstractCombination,
     AbstractKernel,
@@ -51,21 +51,53 @@ class Scales:
     """Their standard deviation."""
 
     @classmethod
-    def of(cls, likelihood: AbstractLikelihood, x: Array, y: Array) -> Scales:
-        """Measured."""
+    def of(cls, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, learn_mean: bool) -> Scales:
+        """Measured; around the mean of the prior if that is not learned."""
         spread = np.std(x, axis=0)
         rough = np.asarray(likelihood.raw_rough_latent(y), dtype=np.float64)
-        rough = rough[:, 0] if rough.ndim == 2 and likelihood.num_labels is None else rough
-        deviation = float(np.std(rough))
+        if rough.ndim == 2 and likelihood.num_labels is None:
+            rough = rough[:, 0]
+        if np.ptp(rough) == 0:
+            # A likelihood that says nothing of its latent function, such as `Custom`: most are in units of y.
+            rough = np.asarray(y, dtype=np.float64)
+        fixed = np.zeros(len(y)) if learn_mean else np.asarray(prior.mean_at(x))
+        away = rough - (fixed if rough.ndim == 1 else fixed[:, None])
+        deviation = float(np.std(away) if learn_mean else np.sqrt(np.mean(np.square(away))))
+        if likelihood.num_latents > 1:
+            # One kernel for functions of different units, of which the others are logarithms or logits.
+            deviation = max(deviation, 1.0)
         return cls(np.where(spread > 0, spread, 1.0), float(np.mean(rough)), deviation if deviation > 0 else 1.0)
 
 
+def learns_mean(layout: Layout) -> bool:
+    """Whether the mean of the prior is free."""
+    return any(parameter.name.startswith("mean") for parameter, _ in layout.entries())
+
+
+@dataclasses.dataclass(frozen=True)
+class Beginning:
+    """How to begin: lengthscales and noise in usual units, and a period as a part of the width of its column."""
+
+    reach: float = 1.0
+    """Lengthscales, in √D standard deviations of the columns."""
+    share: float = 0.3
+    """Noise, as a part of the standard deviation of y."""
+    period: float | None = None
+    """That of periodic kernels; as given when None."""
+
+
 def start(
-    prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, reach: float, share: float
+    prior: AbstractPrior,
+    likelihood: AbstractLikelihood,
+    x: Array,
+    y: Array,
+    scales: Scales,
+    beginning: Beginning = Beginning(),  # noqa: B008
 ) -> Model:
-    """A model to begin with: lengthscales `reach` times the usual, noise a `share` of the standard deviation of y."""
-    scales = Scales.of(likelihood, x, y)
-    kernel = _spread(prior.kernel, scales.columns, reach)
+    """A model to begin with."""
+    kernel = _spread(prior.kernel, scales.columns, beginning.reach)
+    if beginning.period is not None:
+        kernel = _with_period(kernel, beginning.period * np.ptp(x, axis=0))
     mean = prior.mean if callable(prior.mean) else np.asarray(scales.latent_mean)
     begun = rebuilt(prior, Model(kernel, mean, likelihood))
     variance = float(np.mean(begun.variance(x[: min(len(x), 500)])))
@@ -73,7 +105,28 @@ def start(
     # r holds k twice for a Gaussian random element.
     degree = 2.0 if isinstance(prior, GaussianRandomElement) else 1.0
     kernel = _scaled(kernel, wanted ** (1.0 / degree))
-    return Model(kernel, mean, starting_likelihood(likelihood, y, share, scales.latent_deviation))
+    # Noise varies about the mean of y, wherever that is.
+    noise = float(np.std(np.asarray(likelihood.raw_rough_latent(y)))) or scales.latent_deviation
+    return Model(kernel, mean, starting_likelihood(likelihood, y, beginning.share, noise))
+
+
+def has_period(kernel: AbstractKernel) -> bool:
+    """Whether there is a periodic kernel in it."""
+    if isinstance(kernel, AbstractCombination):
+        return any(has_period(part) for part in kernel.kernels)
+    return isinstance(kernel, Periodic)
+
+
+def _with_period(kernel: AbstractKernel, periods: np.ndarray) -> AbstractKernel:
+    """The kernel with periods from one a column, where they are positive."""
+    if isinstance(kernel, AbstractCombination):
+        return with_fields(kernel, kernels=tuple(_with_period(part, periods) for part in kernel.kernels))
+    if not isinstance(kernel, Periodic):
+        return kernel
+    own = periods if kernel.active_dims is None else periods[list(kernel.active_dims)]
+    own = np.where(own > 0, own, 1.0)
+    shape = np.shape(kernel.period)
+    return with_fields(kernel, period=own if np.size(kernel.period) == len(own) > 1 else np.full(shape, own.mean()))
 
 
 def _spread(kernel: AbstractKernel, columns: np.ndarray, reach: float) -> AbstractKernel:
@@ -81,7 +134,7 @@ def _spread(kernel: AbstractKernel, columns: np.ndarray, reach: float) -> Abstra
     if isinstance(kernel, AbstractCombination):
         return with_fields(kernel, kernels=tuple(_spread(part, columns, reach) for part in kernel.kernels))
     if isinstance(kernel, Periodic):
-        # Its lengthscale has no unit, and nothing is known of the period.
+        # Its lengthscale has no unit; periods are tried one after the other.
         return kernel
     if isinstance(kernel, AbstractStationary):
         own = columns if kernel.active_dims is None else columns[list(kernel.active_dims)]

@@ -42,6 +42,7 @@ class Outcome:
     gradient_norm: float
     converged: bool
     at_bound: tuple[str, ...]
+    frozen: tuple[str, ...]
     restarts: tuple[float, ...]
     rounds: int
     iterations: int

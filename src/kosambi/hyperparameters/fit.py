@@ -15,7 +15,7 @@ from kosambi.clock import Clock
 from kosambi.errors import HyperparameterWarning, InputError, as_count, as_inputs, check_key, is_traced
 from kosambi.evidence import check_density
 from kosambi.hyperparameters import _evidence, _paper
-from kosambi.hyperparameters._checks import as_prior, as_restarts, check_data
+from kosambi.hyperparameters._checks import as_prior, as_restarts, as_rows, check_data
 from kosambi.hyperparameters._layout import Layout, Model, lay_out, rebuilt
 from kosambi.hyperparameters._search import Record
 from kosambi.hyperparameters._task import Outcome, Task
@@ -96,7 +96,10 @@ def fit_hyperparameters(
     frozen = [*([freeze] if isinstance(freeze, str) else freeze), *(["mean"] if bare else [])]
     layout = lay_out(Model(given.kernel, given.mean, likelihood), frozen, tie)
     if layout.size == 0:
-        raise InputError("Every parameter is frozen, so there is nothing to learn. Leave out `freeze`.")
+        raise InputError(
+            "Every parameter is frozen or none is an array, so there is nothing to learn. Leave out `freeze`; in a "
+            "kernel of your own hold numbers as `np.asarray(value, dtype=float)`."
+        )
     notes = check_data(x, y, likelihood, layout.size)
     record = Record()
     with Progress(progress) as show:
@@ -109,7 +112,7 @@ def fit_hyperparameters(
                 )
             found = _paper.fit(task, _paper.settings(likelihood, max_rows, num_restarts))
         else:
-            rows = _evidence.MAX_ROWS if max_rows is None else as_count("max_rows", max_rows)
+            rows = _evidence.MAX_ROWS if max_rows is None else as_rows(max_rows)
             restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_restarts(num_restarts)
             found = _evidence.fit(task, num_inducing, rows, restarts)
     report = _report(method, found, layout, record, clock, notes)
@@ -126,7 +129,6 @@ def _report(method: str, found: Outcome, layout: Layout, record: Record, clock: 
     return FitReport(
         method=method,
         parameters={p.name: np.asarray(leaves[p.leaf]) for p in everything},
-        frozen=tuple(p.name for p in layout.frozen),
         evaluations=len(record.values) + record.failures + record.moves,
         failures=record.failures,
         trace=-np.asarray(record.values),

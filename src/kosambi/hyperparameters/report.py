@@ -19,13 +19,14 @@ class FitReport:
     of the exact Gaussian process, averaged over its subsets ("paper")."""
     log_evidence: float
     """The log evidence without the weak prior: of all rows where a last stage learned the noise or the mean from them,
-    otherwise of the `num_rows` rows that the kernel was learned from."""
+    otherwise of the `num_rows` rows that the kernel was learned from. NaN for "paper" where that fits another model."""
     is_exact: bool
     """Whether that is the evidence without inducing points, and not a bound or an approximation with them."""
     bound: float
     """The bound, or Laplace's approximation, with `inducing_points`, on the `num_rows` rows; NaN for "paper"."""
     gradient_norm: float
-    """The largest slope of the objective within the bounds at the end, in nats for a factor e."""
+    """The largest slope of the objective within the bounds at the end, in nats for a factor e, or for a step of a real
+    number that moves the latent function by its standard deviation."""
     converged: bool
     """Whether the search ended by itself, and choosing inducing points again no longer mattered."""
     parameters: dict[str, Float[np.ndarray, "..."]]

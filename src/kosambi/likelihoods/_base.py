@@ -337,7 +337,8 @@ def integrate(function, mean: Array, deviation: Array, rule: Rule) -> Array:  # 
     shape = jax.eval_shape(function, mean + deviation * nodes[0])
     start = jnp.zeros(shape.shape, dtype=shape.dtype)
     grouped = (jnp.reshape(nodes, (-1, group)), jnp.reshape(weights, (-1, group)))
-    return jax.lax.scan(add, start, grouped)[0]
+    # One node at a time is the way of derivatives in hyperparameters, which need not keep what each node computed.
+    return jax.lax.scan(jax.checkpoint(add) if group == 1 else add, start, grouped)[0]
 
 
 def is_little(mean: Array, deviation: Array, rule: Rule) -> bool:
