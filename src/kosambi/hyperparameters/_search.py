@@ -11,9 +11,9 @@ from jaxtyping import Float
 # The search ends when no slope within the bounds is steeper than this, in nats for a factor e.
 GRADIENT_TOLERANCE = 1e-2
 # It also ends when a step lowers the objective by less than this part of it.
-VALUE_TOLERANCE = 1e-7
-# A search that ended by itself where it is steeper than this has not converged.
-LARGEST_SLOPE = 0.5
+VALUE_TOLERANCE = 1e-9
+# A search that ended by itself where a further step promises more than this many nats has not converged.
+PROMISE = 0.1
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -79,8 +79,12 @@ def minimise(
     found = minimize(evaluate, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     if not best:
         return Minimum(start, np.inf, np.zeros_like(start), int(found.nit), False)
-    flat = projected_norm(best[0], lower, upper, scale) < LARGEST_SLOPE
-    return dataclasses.replace(best[0], iterations=int(found.nit), converged=bool(found.success) and flat)
+    # Slopes by themselves do not tell: a steep one may be all but at the bottom of a narrow valley.
+    slope = best[0].gradient * scale
+    outward = ((best[0].vector <= lower) & (slope > 0)) | ((best[0].vector >= upper) & (slope < 0))
+    slope = np.where(outward, 0.0, slope)
+    promise = 0.5 * float(slope @ (found.hess_inv @ slope))
+    return dataclasses.replace(best[0], iterations=int(found.nit), converged=bool(found.success) and promise < PROMISE)
 
 
 def projected_norm(
