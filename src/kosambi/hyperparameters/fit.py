@@ -51,7 +51,7 @@ def fit_hyperparameters(
 
     Returns what was given, with other numbers, and a report: `kernel, likelihood, report` for a kernel, which stands
     for `GaussianProcess(kernel)` with mean zero; `prior, likelihood, report` for a prior, whose mean is learned if it
-    is a number.
+    is a number, or in the arrays of a mean that is an Equinox module. method="paper" leaves the mean alone.
 
     Arguments:
         key: a JAX random key, for starts and subsets.
