@@ -37,8 +37,11 @@ SLOW = (
     "posterior/test_functions.py::test_variance_of_the_draws_where_little_is_left_open[rational quadratic]",
     "posterior/test_prediction.py::test_summaries_against_simulation[Exponential]",
     "posterior/test_prediction.py::test_summaries_against_simulation[Bernoulli, probit]",
-    "posterior/test_prediction.py::test_densities_against_simulation[Exponential]",
-    "posterior/test_prediction.py::test_densities_against_simulation[Bernoulli, probit]",
+    "posterior/test_prediction.py::test_densities_against_simulation",
+    "posterior/test_functions.py::test_joint_law_of_the_draws[GP sum]",
+    "posterior/test_functions.py::test_joint_law_of_the_draws[GRE background]",
+    "hyperparameters/test_faults.py::test_a_cost_of_ones_own_in_any_unit",
+    "hyperparameters/test_faults.py::test_numbers_of_a_mean_are_learned_in_any_unit",
 )
 
 
