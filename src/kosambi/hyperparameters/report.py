@@ -46,7 +46,7 @@ class FitReport:
     failures: int
     """Evaluations that were not finite, from which a search turned back."""
     trace: Float[np.ndarray, " E"]
-    """The objective at every finite evaluation, in order."""
+    """The objective at every finite evaluation, in order; first that without inducing points where both were tried."""
     num_rows: int
     """Rows of the data that the kernel was learned from."""
     num_support: int | None
