@@ -41,6 +41,11 @@ SLOW = (
     "posterior/test_functions.py::test_joint_law_of_the_draws[GP sum]",
     "posterior/test_functions.py::test_joint_law_of_the_draws[GRE background]",
     "hyperparameters/test_faults.py::test_a_cost_of_ones_own_in_any_unit",
+    "hyperparameters/test_faults.py::test_a_period_is_found",
+    "posterior/test_prediction.py::test_summaries_against_simulation[NegativeBinomial]",
+    "posterior/test_prediction.py::test_summaries_against_simulation[ShiftMixture]",
+    "posterior/test_prediction.py::test_summaries_against_simulation[Poisson, square]",
+    "posterior/test_prediction.py::test_summaries_against_simulation[Gamma]",
     "hyperparameters/test_faults.py::test_numbers_of_a_mean_are_learned_in_any_unit",
 )
 
