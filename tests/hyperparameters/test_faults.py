@@ -66,13 +66,14 @@ def test_an_interrupted_search_returns_the_best_so_far(monkeypatch):
 
 def test_evaluations_that_are_not_finite_are_counted_and_survived():
     def objective(v):
-        # Not defined beyond 2, where a first step of the search leads.
-        return (np.nan, np.full(1, np.nan)) if v[0] > 2 else (float((v[0] - 1.5) ** 2), 2 * (v - 1.5))
+        # Nearly a line far out, so that a second step overshoots, to where nothing is defined.
+        root = np.sqrt(1.0 + (v[0] - 1.5) ** 2)
+        return (np.nan, np.full(1, np.nan)) if v[0] > 2 else (float(root), (v - 1.5) / root)
 
     record = Record()
     found = minimise(objective, np.array([-50.0]), np.array([-100.0]), np.array([100.0]), 50, record)
-    np.testing.assert_allclose(found.vector, 1.5, atol=1e-2)
-    assert record.failures + len(record.values) >= found.iterations
+    np.testing.assert_allclose(found.vector, 1.5, atol=2e-2)
+    assert record.failures > 0
 
 
 def test_bad_input():

@@ -8,12 +8,12 @@ import numpy as np
 
 from kosambi.hyperparameters._layout import Model, lay_out, rebuilt
 from kosambi.hyperparameters._limits import limits
-from kosambi.hyperparameters._objective import fixed_objective, projected, settled
+from kosambi.hyperparameters._objective import fixed_objective, projected
 from kosambi.hyperparameters._rows import thinned
 from kosambi.hyperparameters._search import Record, minimise, projected_norm
 from kosambi.hyperparameters._starts import Scales, learns_mean, start
 from kosambi.hyperparameters._task import Task
-from kosambi.precision import lift
+from kosambi.precision import at_rest, lift
 
 MAX_SUPPORT = 5000
 """Support points of a measure that are used."""
@@ -61,5 +61,5 @@ def refine(task: Task, model: Model, points: np.ndarray) -> Refined:
     task.record.failures += own.failures
     task.record.moves += len(own.values)
     slope = projected_norm(found, bounds.lower, bounds.upper, bounds.scale)
-    refined = settled(layout.model(found.vector, model))
+    refined = at_rest(layout.model(found.vector, model))
     return Refined(refined, evidence, found.converged, slope, bounds.names_at_bound(layout, found.vector))

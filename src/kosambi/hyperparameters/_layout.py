@@ -198,8 +198,6 @@ def _parameters(model: Model) -> list[Parameter]:
 
 
 def _check_support(owner: str, name: str, support: str, leaf: Any) -> None:
-    if isinstance(leaf, jax.core.Tracer):
-        return
     inside = {
         "positive": np.all(leaf > 0),
         "unit": np.all((leaf > 0) & (leaf < 1)),

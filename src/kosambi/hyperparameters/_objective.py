@@ -19,7 +19,7 @@ from kosambi.hyperparameters._exact import ExactEvaluator
 from kosambi.hyperparameters._layout import Layout, Model, rebuilt
 from kosambi.hyperparameters._limits import Limits
 from kosambi.likelihoods import AbstractLikelihood
-from kosambi.precision import compiled, lift
+from kosambi.precision import at_rest, compiled, lift
 from kosambi.priors import AbstractPrior
 
 
@@ -43,7 +43,7 @@ class Problem:
 
     def model(self, vector: np.ndarray) -> Model:
         """The model that free numbers stand for, at rest."""
-        return settled(self.layout.model(np.asarray(vector), self.given))
+        return at_rest(self.layout.model(vector, self.given))
 
 
 class Evaluator:
@@ -181,12 +181,3 @@ def points_objective(
         return -value, found
 
     return jax.value_and_grad(objective, has_aux=True)(points)
-
-
-def settled(model: Model) -> Model:
-    """The model with NumPy arrays."""
-
-    def rest(leaf: Any) -> Any:
-        return np.asarray(leaf, dtype=np.float64) if isinstance(leaf, jax.Array | np.ndarray | np.generic) else leaf
-
-    return jax.tree.map(rest, model)

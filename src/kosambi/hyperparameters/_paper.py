@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
@@ -29,7 +28,7 @@ from kosambi.hyperparameters._search import Minimum, minimise, projected_norm
 from kosambi.hyperparameters._starts import Scales, start
 from kosambi.hyperparameters._task import Outcome, Task
 from kosambi.likelihoods import AbstractLikelihood, Gaussian, StudentT
-from kosambi.precision import compiled
+from kosambi.precision import at_rest, compiled
 from kosambi.priors import GaussianProcess
 
 # Where every parameter begins: softplus(0).
@@ -208,7 +207,7 @@ def _average(layout: Layout, given: Model, vectors: list[np.ndarray]) -> Model:
         if parameter.support == "positive":
             value = np.logaddexp(0.0, mean[i])
             mean[i] = (0.5 if parameter.name == "likelihood.noise" else 1.0) * np.log(value)
-    return jax.tree.map(np.asarray, layout.model(mean, given))
+    return at_rest(layout.model(mean, given))
 
 
 def _likelihood(given: AbstractLikelihood, exact: Any, residuals: np.ndarray, layout: Layout) -> Any:

@@ -25,7 +25,7 @@ class Record:
     values: list[float] = dataclasses.field(default_factory=list)
     failures: int = 0
     moves: int = 0
-    """Evaluations that moved inducing points."""
+    """Evaluations of other objectives: of inducing points, and of the stage on all rows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,9 +71,6 @@ def minimise(
             best[:] = [Minimum(vector.copy(), value, gradient, 0, False)]
         return value, gradient * scale
 
-    if start.size == 0 or max_iterations == 0:
-        value, gradient = objective(start)
-        return Minimum(start, value, gradient, 0, start.size == 0)
     options = {"maxiter": max_iterations, "ftol": VALUE_TOLERANCE, "gtol": GRADIENT_TOLERANCE, "maxls": 30}
     bounds = list(zip(lower / scale, upper / scale, strict=True))
     found = minimize(evaluate, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
