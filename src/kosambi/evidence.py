@@ -198,10 +198,13 @@ def _laplace(likelihood: AbstractLikelihood, projection: Projection, y: Array, s
         # At a mode the Hessian is positive; where the search was given up earlier it need not be.
         return jnp.where(jnp.all(jnp.isfinite(factor)), factor, curvature_factor(term, shape, False, w))
 
-    # A further Newton step, whose derivative in the hyperparameters is that of the mode (implicit function theorem):
-    # dŵ/dθ = −H⁻¹ ∂∇V/∂θ, as the slope itself is zero.
-    _, slope = term.value_and_gradient(found.reshape(1, *shape))
-    step = jsl.cho_solve((jax.lax.stop_gradient(hessian_factor(still, found)), True), found + slope.reshape(-1))
-    mode = found - step
+    def newton_step(term: FactorisedTerm, w: Array) -> Array:
+        _, slope = term.value_and_gradient(w.reshape(1, *shape))
+        return w - jsl.cho_solve((jax.lax.stop_gradient(hessian_factor(still, w)), True), w + slope.reshape(-1))
+
+    # The search ends when the potential no longer falls, where the mode, and so H, has half the digits. One step
+    # without a derivative gives it the others. The derivative of a further one in the hyperparameters is that of the
+    # mode (implicit function theorem): dŵ/dθ = −H⁻¹ ∂∇V/∂θ, as the slope itself is zero.
+    mode = newton_step(term, jax.lax.stop_gradient(newton_step(still, found)))
     value = with_deviation(residual).value(mode.reshape(1, *shape))[0] + 0.5 * jnp.sum(jnp.square(mode))
     return -value - jnp.sum(jnp.log(jnp.diagonal(hessian_factor(term, mode)))), mode

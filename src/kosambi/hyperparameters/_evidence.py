@@ -241,7 +241,9 @@ def _main_search(task: Task, problem: Problem, progress: _Progress) -> None:
         progress.iterations += max(1, found.minimum.iterations)
         progress.take(found)
         settled_down = before.value - found.minimum.value < max(_GAIN, _GAIN_PER_ROW * len(problem.y))
-        progress.converged = found.minimum.converged and (problem.is_exact or settled_down)
+        # A whole round that gained next to nothing says the same as a slope that promises nothing.
+        ended = found.minimum.converged or (settled_down and found.minimum.iterations == limit)
+        progress.converged = ended and (problem.is_exact or settled_down)
 
 
 def _round(

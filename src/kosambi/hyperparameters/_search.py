@@ -12,7 +12,7 @@ from jaxtyping import Float
 GRADIENT_TOLERANCE = 1e-2
 # It also ends when a step lowers the objective by less than this part of it.
 VALUE_TOLERANCE = 1e-9
-# A search that ended by itself where a further step promises more than this many nats has not converged.
+# A search that ended where a further step promises more than this many nats has not converged.
 PROMISE = 0.1
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
@@ -81,7 +81,9 @@ def minimise(
     outward = ((best[0].vector <= lower) & (slope > 0)) | ((best[0].vector >= upper) & (slope < 0))
     slope = np.where(outward, 0.0, slope)
     promise = 0.5 * float(slope @ (found.hess_inv @ slope))
-    return dataclasses.replace(best[0], iterations=int(found.nit), converged=bool(found.success) and promise < PROMISE)
+    # Status 2: a line search found nothing lower. Status 1: a limit on iterations, which may be reached at the bottom.
+    converged = found.status != 2 and promise < PROMISE
+    return dataclasses.replace(best[0], iterations=int(found.nit), converged=bool(converged))
 
 
 def projected_norm(

@@ -44,7 +44,7 @@ def fit_hyperparameters(
     tie: Sequence[Sequence[str]] = (),
     max_rows: int | None = None,
     num_restarts: int | None = None,
-    max_iterations: int = 200,
+    max_iterations: int = 400,
     progress: bool | None = None,
 ) -> tuple[Any, AbstractLikelihood, FitReport]:
     """Kernel parameters, prior mean, noise and other likelihood parameters that make the data probable.
