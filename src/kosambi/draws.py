@@ -144,6 +144,34 @@ class MeanFunction(Module):
         return self.function(x)
 
 
+class Named(Module):
+    """A function with a name, as a prior mean that can be saved: files hold the name and no code.
+
+    Arguments:
+        name: what `kosambi.load(path, custom={name: function})` will find it under.
+        function: a callable from (N, D) to (N,), written with `jax.numpy`.
+
+    >>> import kosambi as ko
+    >>> prior = ko.GaussianProcess(ko.kernels.Matern52(), mean=ko.Named("trend", lambda x: 2.0 * x[:, 0]))
+    >>> prior.mean_at([[1.0], [3.0]])
+    array([2., 6.])
+    """
+
+    name: str = eqx.field(static=True)
+    function: Callable[[Array], ArrayLike] = eqx.field(static=True)
+
+    def __init__(self, name: str, function: Callable[[Array], ArrayLike]) -> None:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"`Named` needs a name first, as in `Named('trend', function)`. Got {name!r}.")
+        if not callable(function):
+            raise InputError(f"`Named({name!r}, ...)` needs a function. Got {type(function).__name__}.")
+        self.name, self.function = name, function
+
+    def __call__(self, x: Array) -> ArrayLike:
+        """The function itself."""
+        return self.function(x)
+
+
 def as_mean(mean: Any) -> Any:
     """A checked prior mean: a finite number as a float64 array, or a callable as it is."""
     if isinstance(mean, eqx.Module):

@@ -24,6 +24,10 @@ class DivergenceError(NumericalError):
     """A simulation left the range of floating point; the message says which step would be stable."""
 
 
+class FileError(ValueError):
+    """A file cannot be written, or is not what `kosambi.save` wrote; the message names the file and the remedy."""
+
+
 class ConvergenceWarning(UserWarning):
     """A sampler stopped before its particles had forgotten where they began."""
 
@@ -50,6 +54,10 @@ class DomainWarning(UserWarning):
 
 class SupportWarning(UserWarning):
     """A prediction is asked for where the prior has next to no variance."""
+
+
+class WeightWarning(UserWarning):
+    """Importance weights are too uneven for what was made from them."""
 
 
 class TruncationWarning(UserWarning):

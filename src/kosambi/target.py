@@ -95,6 +95,10 @@ class Target(Module):
             rule = None if deviation is None else likelihood.rule(deviation, num_nodes)
             self.term = FactorisedTerm(likelihood, psi, self.y, offset, self.weights, deviation, rule)
 
+    def with_potential(self, potential: str, *, num_nodes: int | None = None) -> Target:
+        """The same model and data with the other potential: "projected" or "optimal"."""
+        return Target(self.basis, self.likelihood, self.x, self.y, potential, weights=self.weights, num_nodes=num_nodes)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one u: (M,), or (M, C) with C latent functions."""

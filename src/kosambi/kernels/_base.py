@@ -34,6 +34,9 @@ class AbstractKernel(Module):
     """Which values a parameter can take where it is learned: "positive" (unless said otherwise), "real", "unit"
     (between 0 and 1), "increasing", or "fixed" for one that is never learned."""
 
+    name: ClassVar[str | None] = None
+    """What a class of your own is called in files: set it in the body, and `kosambi.load(path, custom={name: cls})`."""
+
     # NumPy scalars on the left (`np.float64(2) * kernel`) must leave the operation to `__rmul__`.
     __array_ufunc__ = None
 

@@ -157,6 +157,11 @@ class StudentT(AbstractLikelihood):
         nu = float(self.degrees_of_freedom)
         return float((nu + 1) / (2 * float(self.scale) * np.sqrt(nu)))
 
+    def curvature_range(self, y: np.ndarray) -> tuple[Array | float, Array | float] | None:
+        """c'' = (ν+1)/(νs²) · (1−t²)/(1+t²)² with t = (y−f)/(s√ν): largest at t = 0, smallest at t² = 3."""
+        highest = float((self.degrees_of_freedom + 1) / (self.degrees_of_freedom * self.scale**2))
+        return -highest / 8.0, highest
+
     @property
     def strip(self) -> float:
         """The logarithm is singular at e = ±i s√ν."""

@@ -19,7 +19,8 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_positive
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, tiny
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values
+from kosambi.likelihoods._cost import tiny
 from kosambi.likelihoods._predictive import squared_rate_log_predictive
 from kosambi.likelihoods._quadrature import Rule
 from kosambi.likelihoods.positive import exponential_moments
@@ -73,6 +74,10 @@ class Poisson(AbstractCounts):
     def is_convex(self) -> bool:
         """Only with the exponential link."""
         return self.link == "exp"
+
+    def has_pole(self, y: np.ndarray) -> np.ndarray:
+        """A rate of zero cannot give a count above zero; with the squared link f = 0 is one."""
+        return (np.asarray(y) > 0) & (self.link == "square")
 
     def raw_cost(self, y: Array, f: Array) -> Array:
         """rate − y log rate + log y!."""
@@ -230,6 +235,10 @@ class NegativeBinomial(AbstractCounts):
     def strip(self) -> float:
         """log(1 + αe^f) is singular at f + log α = ±iπ."""
         return float(np.pi)
+
+    def curvature_range(self, y: np.ndarray) -> tuple[Array | float, Array | float] | None:
+        """(y + 1/α) times the logistic density, which is at most 1/4."""
+        return 0.0, 0.25 * (np.asarray(y) + 1.0 / float(self.dispersion))
 
     def raw_cost(self, y: Array, f: Array) -> Array:
         """(y + 1/α) log(1 + αμ) − y log αμ, and the constant of the density."""

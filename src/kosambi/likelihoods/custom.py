@@ -27,6 +27,7 @@ class Custom(AbstractLikelihood):
         cost: maps two numbers to a number; written with `jax.numpy`, differentiable in f.
         is_density: whether exp(−cost) is a normalised density of y, so that log densities make sense.
         is_convex: whether the cost is convex in f for every y.
+        name: what files call it; `kosambi.save` stores no code, and `kosambi.load` gets `custom={name: cost}`.
 
     >>> import jax.numpy as jnp, kosambi as ko
     >>> log_cosh = ko.likelihoods.Custom(lambda y, f: jnp.log(jnp.cosh(y - f)))
@@ -37,14 +38,21 @@ class Custom(AbstractLikelihood):
     declared_density: bool = eqx.field(static=True)
     declared_convex: bool = eqx.field(static=True)
     function: Callable[[Array, Array], Array] = eqx.field(static=True)
+    name: str | None = eqx.field(static=True)
 
     def __init__(
-        self, cost: Callable[[Array, Array], Array], *, is_density: bool = False, is_convex: bool = False
+        self,
+        cost: Callable[[Array, Array], Array],
+        *,
+        is_density: bool = False,
+        is_convex: bool = False,
+        name: str | None = None,
     ) -> None:
         if not callable(cost):
             raise InputError(f"`Custom` needs a function cost(y, f). Got {type(cost).__name__}.")
         self.function = cost
         self.declared_density, self.declared_convex = bool(is_density), bool(is_convex)
+        self.name = _as_name("Custom", name)
 
     @property
     def is_convex(self) -> bool:
@@ -100,8 +108,10 @@ def check_cost(function: Callable[[Array, Array], Array], y: float) -> None:
         raise InputError(
             f"`Custom(cost)` must return a real number. It returned {shape.dtype}, which has no derivative."
         )
-    values = jax.vmap(function, (None, 0))(jnp.asarray(y), f)
-    slopes = jax.vmap(jax.grad(function, argnums=1), (None, 0))(jnp.asarray(y), f)
+    # Numbers also inside somebody else's trace.
+    with jax.ensure_compile_time_eval():
+        values = jax.vmap(function, (None, 0))(jnp.asarray(y), jnp.asarray(_PROBES))
+        slopes = jax.vmap(jax.grad(function, argnums=1), (None, 0))(jnp.asarray(y), jnp.asarray(_PROBES))
     finite = np.isfinite(np.asarray(values))
     flat = np.all(np.asarray(slopes) == 0) and np.unique(np.asarray(values)[finite]).size > 1
     if flat or np.any(np.isnan(np.asarray(slopes)[finite])):
@@ -118,6 +128,7 @@ class CustomJoint(AbstractLikelihood):
     Arguments:
         loss: maps (y, f), each (N,), to a number, or f alone to a number.
         is_convex: whether the loss is convex in f.
+        name: what files call it; `kosambi.save` stores no code, and `kosambi.load` gets `custom={name: loss}`.
 
     >>> import jax.numpy as jnp, kosambi as ko
     >>> joint = ko.likelihoods.CustomJoint(lambda y, f: jnp.max(jnp.abs(y - f)))
@@ -127,11 +138,13 @@ class CustomJoint(AbstractLikelihood):
 
     declared_convex: bool = eqx.field(static=True)
     function: Callable[..., Array] = eqx.field(static=True)
+    name: str | None = eqx.field(static=True)
 
-    def __init__(self, loss: Callable[..., Array], *, is_convex: bool = False) -> None:
+    def __init__(self, loss: Callable[..., Array], *, is_convex: bool = False, name: str | None = None) -> None:
         if not callable(loss):
             raise InputError(f"`CustomJoint` needs a function loss(y, f). Got {type(loss).__name__}.")
         self.function, self.declared_convex = loss, bool(is_convex)
+        self.name = _as_name("CustomJoint", name)
 
     @property
     def is_convex(self) -> bool:
@@ -167,3 +180,9 @@ class CustomJoint(AbstractLikelihood):
     def raw_cost(self, y: Array, f: Array) -> Array:
         """There is no cost of one datum."""
         raise InputError("`CustomJoint` has no cost of one datum, only `loss(y, f)` of all data together.")
+
+
+def _as_name(owner: str, name: object) -> str | None:
+    if name is not None and not (isinstance(name, str) and name):
+        raise InputError(f"`{owner}(name=...)` must be a text that is not empty. Got {name!r}.")
+    return name

@@ -19,7 +19,8 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_float_array, is_traced
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate, is_little
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values
+from kosambi.likelihoods._cost import integrate, is_little
 from kosambi.likelihoods._quadrature import EVIDENCE_NODES, Rule
 
 

@@ -56,6 +56,11 @@ class ShiftMixture(AbstractLikelihood):
         """No."""
         return False
 
+    def curvature_range(self, y: np.ndarray) -> tuple[Array | float, Array | float] | None:
+        """c'' = 1/σ² − p(1−p)s²/σ⁴ with p = P(b = 1 | y, f), anywhere between 0 and 1."""
+        highest = float(1.0 / self.noise**2)
+        return highest - 0.25 * float(self.shift) ** 2 * highest**2, highest
+
     @property
     def strip(self) -> float:
         """The two densities cancel where their logarithms differ by iπ: πσ²/|s| from the real line."""

@@ -18,7 +18,8 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import as_positive
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, tiny
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations
+from kosambi.likelihoods._cost import tiny
 from kosambi.likelihoods._predictive import log_upper_tail
 from kosambi.likelihoods._quadrature import Rule
 from kosambi.likelihoods.continuous import LOG_2PI, location_variance

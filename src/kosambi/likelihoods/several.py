@@ -14,7 +14,8 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_count
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values, integrate, tiny
+from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values
+from kosambi.likelihoods._cost import integrate, tiny
 from kosambi.likelihoods._quadrature import REACH, Rule, cubature
 from kosambi.likelihoods.continuous import LOG_2PI, normal_distribution
 
@@ -71,6 +72,10 @@ class Categorical(AbstractLikelihood):
     def curvature_bound(self) -> float | None:
         """The largest eigenvalue of diag(p) − ppᵀ is at most 1/2."""
         return 0.5
+
+    def curvature_range(self, y: np.ndarray) -> tuple[Array | float, Array | float] | None:
+        """The trace of diag(p) − ppᵀ, which is 1 − |p|²."""
+        return 0.0, 1.0 - 1.0 / self.num_classes
 
     @property
     def strip(self) -> float:
