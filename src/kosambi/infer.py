@@ -21,6 +21,7 @@ from kosambi.posterior import Posterior
 from kosambi.precision import public
 from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
 from kosambi.samplers import AbstractSampler, sample
+from kosambi.selection import select_inducing
 from kosambi.target import Target
 
 BASES: dict[str, type[AbstractBasis]] = {
@@ -41,7 +42,7 @@ def infer(
     x: ArrayLike,
     y: ArrayLike,
     *,
-    num_inducing: int | None = None,
+    num_inducing: int | str | None = None,
     inducing_points: str | ArrayLike = "greedy",
     basis: str | type[AbstractBasis] | AbstractBasis = "auto",
     potential: str = "projected",
@@ -62,7 +63,8 @@ def infer(
         x: (N, D), the inputs.
         y: (N,), the observations.
         num_inducing: M, at most N. When None as many greedy points as explain 99.9 % of the prior variance at the data,
-            at most 4√N (but 64 are always allowed, and never more than 1024).
+            at most 4√N (but 64 are always allowed, and never more than 1024). "auto" takes as many as predictions can
+            use, says in `posterior.selection` why, and takes longer; see `select_inducing`.
         inducing_points: "greedy", "kmeans", "uniform", or the points themselves, (M, D).
         basis: "auto" ("point" for a `GaussianProcess`, "ritz" for a `GaussianRandomElement`), "point", "ritz",
             "nystrom", "inducing", a basis class, or a finished basis.
@@ -98,13 +100,26 @@ def infer(
     # Before anything is computed, so that a wrong y is heard of at once.
     observations = likelihood.check(y)
     chosen_prior = _with_background(_as_prior(prior), background)
+    selection = None
+    if isinstance(num_inducing, str):
+        _check_automatic(num_inducing, inducing_points, basis)
+        selection = select_inducing(chosen_prior, likelihood, x, observations, weights=weights)
+        num_inducing, inducing_points = None, x[selection.indices]
     chosen_basis = _as_basis(key_points, chosen_prior, x, num_inducing, inducing_points, basis, background)
     target = Target(chosen_basis, likelihood, x, observations, potential, weights=weights)
     particles, report = sample(
         key_sample, target, sampler, num_particles, initial=initial, precision=precision, progress=progress
     )
-    report = dataclasses.replace(report, seconds=clock.seconds, compile_seconds=clock.compile_seconds)
-    return Posterior(target, particles, report)
+    notes = () if selection is None or selection.is_enough else (str(selection),)
+    report = dataclasses.replace(
+        report,
+        seconds=clock.seconds,
+        compile_seconds=clock.compile_seconds,
+        warnings=(*notes, *report.warnings),
+    )
+    posterior = Posterior(target, particles, report)
+    posterior.selection = selection
+    return posterior
 
 
 def _as_prior(prior: object) -> AbstractPrior:
@@ -116,6 +131,17 @@ def _as_prior(prior: object) -> AbstractPrior:
         f"`infer` needs a prior or a kernel second. Got {type(prior).__name__}. "
         "For example `kosambi.kernels.Matern52(lengthscale=0.5)`."
     )
+
+
+def _check_automatic(num_inducing: str, inducing_points: Any, basis: Any) -> None:
+    if num_inducing != "auto":
+        raise InputError(f'`num_inducing` must be a whole number, "auto" or None. Got {num_inducing!r}.')
+    if not (isinstance(inducing_points, str) and inducing_points == "greedy"):
+        raise InputError(
+            '`num_inducing="auto"` takes points in greedy order. Leave out `inducing_points`, or give a number.'
+        )
+    if isinstance(basis, AbstractBasis):
+        raise InputError("A finished `basis` has its inducing points. Leave out `num_inducing`.")
 
 
 def _with_background(prior: AbstractPrior, background: float | None) -> AbstractPrior:
@@ -163,11 +189,6 @@ def _as_points(key: Key, prior: AbstractPrior, x: Array, num_inducing: int | Non
         if num_inducing is not None:
             raise InputError("`inducing_points` were given, so `num_inducing` has no use. Leave out one of the two.")
         return as_inputs("inducing_points", how, x.shape[1])
-    if isinstance(num_inducing, str):
-        raise InputError(
-            f"`num_inducing` must be a whole number or None. Got {num_inducing!r}. None takes as many "
-            "as explain the prior."
-        )
     if num_inducing is not None:
         num_inducing = as_count("num_inducing", num_inducing, at_most=x.shape[0], limit_name="the number of rows of x")
     if how == "greedy" and num_inducing is not None:

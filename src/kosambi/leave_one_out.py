@@ -1,0 +1,167 @@
+r"""How well a model with M inducing points predicts each datum from all others, without fitting it N times.
+
+On the host, with LAPACK: the sizes M that are compared share one N×M matrix of weights, whose first columns belong to
+the first points, and nothing is compiled for each of them. See `kosambi.selection` for the formula.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+from jaxtyping import Float
+
+from kosambi.bounds import gaussian_gap
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
+
+# The search for a mode ends when a step promises less than this many nats.
+_PROMISE = 1e-4
+_MAX_STEPS = 50
+
+
+class Scores(NamedTuple):
+    """What a number of inducing points achieves."""
+
+    score: float
+    """Mean leave-one-out negative log predictive density; NaN where the likelihood has none, or several latents."""
+    gap: float
+    """Bound on the divergence from the full posterior, in nats an observation; NaN if not Gaussian."""
+    residual_share: float
+    """Σ σ_n² over Σ r(x_n, x_n)."""
+
+
+def scores(
+    likelihood: AbstractLikelihood,
+    psi: Float[np.ndarray, "N M"],
+    variance: Float[np.ndarray, " N"],
+    offset: Float[np.ndarray, " N"],
+    y: Float[np.ndarray, " N"],
+    counts: Float[np.ndarray, " N"],
+    sizes: list[int],
+) -> list[Scores]:
+    """The scores of the first `sizes` columns of `psi`, in increasing order.
+
+    Arguments:
+        likelihood: what an observation costs.
+        psi: whitened weights, nested: the first m columns belong to the first m points.
+        variance: prior variances r(x_n, x_n).
+        offset: prior means.
+        y: the observations.
+        counts: how often each counts.
+        sizes: increasing numbers of columns.
+    """
+    if likelihood.num_latents > 1 or not likelihood.is_density:
+        return [Scores(np.nan, np.nan, _share(psi[:, :size], variance)[1]) for size in sizes]
+    if isinstance(likelihood, Gaussian):
+        return _gaussian(likelihood, psi, variance, offset, y, counts, sizes)
+    found, start = [], _rough_start(likelihood, psi[:, : sizes[0]] if sizes else psi, offset, y)
+    for size in sizes:
+        part = psi[:, :size]
+        start = _mode(likelihood, part, offset, y, counts, np.pad(start, (0, size - len(start))))
+        residual, share = _share(part, variance)
+        found.append(Scores(_laplace_score(likelihood, part, residual, offset, y, counts, start), np.nan, share))
+    return found
+
+
+def _share(psi: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, float]:
+    residual = np.maximum(variance - np.einsum("nm,nm->n", psi, psi), 0.0)
+    return residual, float(np.sum(residual) / np.sum(variance))
+
+
+def _gaussian(
+    likelihood: Gaussian,
+    psi: np.ndarray,
+    variance: np.ndarray,
+    offset: np.ndarray,
+    y: np.ndarray,
+    counts: np.ndarray,
+    sizes: list[int],
+) -> list[Scores]:
+    """In units of the noise, from one QR factorisation whose leading blocks serve every size."""
+    noise = np.broadcast_to(np.asarray(likelihood.noise), y.shape)
+    root_precision = np.sqrt(counts) / noise
+    q, r = scipy.linalg.qr(psi * root_precision[:, None], mode="economic", check_finite=False)
+    error = (y - offset) * root_precision
+    aim = q.T @ error
+    total, found = float(error @ error), []
+    for size in sizes:
+        residual, share = _share(psi[:, :size], variance)
+        trace = float(np.sum(np.square(root_precision) * residual))
+        block = r[:size, :size]
+        gap = gaussian_gap(block, aim[:size], total - float(aim[:size] @ aim[:size]), trace) / np.sum(counts)
+        # ψ'H⁻¹ψ'ᵀ = Q R (I + RᵀR)⁻¹ Rᵀ Qᵀ, and its diagonal are the leverages.
+        left, values, _ = scipy.linalg.svd(block, check_finite=False)
+        shrink = values / np.sqrt(1.0 + np.square(values))
+        loads = q[:, :size] @ (left * shrink)
+        leverage = np.minimum(np.einsum("nm,nm->n", loads, loads), 1.0 - 1e-12)
+        fitted = loads @ (shrink * (left.T @ aim[:size]))
+        spread = 1.0 / (1.0 - leverage) + np.square(root_precision) * residual
+        left_out = np.square((error - fitted) / (1.0 - leverage)) / spread
+        # A datum that counts twice is two data at half the distance.
+        density = -0.5 * (left_out + np.log(2.0 * np.pi * spread)) - np.log(noise)
+        found.append(Scores(-float(np.sum(counts * density) / np.sum(counts)), gap, share))
+    return found
+
+
+def _rough_start(likelihood: AbstractLikelihood, psi: np.ndarray, offset: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Coordinates of a smooth function through rough latent values, by ridge regression."""
+    error = np.asarray(likelihood.raw_rough_latent(y)) - offset
+    scale = float(np.mean(np.square(error))) + 1e-10
+    normal = psi.T @ psi / scale + np.eye(psi.shape[1])
+    return scipy.linalg.solve(normal, psi.T @ error / scale, assume_a="pos")
+
+
+def _mode(
+    likelihood: AbstractLikelihood,
+    psi: np.ndarray,
+    offset: np.ndarray,
+    y: np.ndarray,
+    counts: np.ndarray,
+    w: np.ndarray,
+) -> np.ndarray:
+    """Newton with a positive curvature and steps that are halved until the potential falls."""
+
+    def potential(w: np.ndarray) -> float:
+        return float(counts @ np.asarray(likelihood.cost(y, offset + psi @ w)) + 0.5 * w @ w)
+
+    value = potential(w)
+    for _ in range(_MAX_STEPS):
+        f = offset + psi @ w
+        slope = psi.T @ (counts * np.asarray(likelihood.derivative(y, f))) + w
+        factor = _factor(psi, counts * np.asarray(likelihood.curvature(y, f)))
+        step = scipy.linalg.cho_solve(factor, slope)
+        promise, length = float(slope @ step), 1.0
+        if not promise > _PROMISE:
+            break
+        while not (further := potential(w - length * step)) < value and length > 1e-6:
+            length *= 0.5
+        if not further < value:
+            break
+        w, value = w - length * step, further
+    return w
+
+
+def _factor(psi: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, bool]:
+    scaled = psi * np.sqrt(curvature)[:, None]
+    return scipy.linalg.cho_factor(scaled.T @ scaled + np.eye(psi.shape[1]), lower=True, check_finite=False)
+
+
+def _laplace_score(
+    likelihood: AbstractLikelihood,
+    psi: np.ndarray,
+    residual: np.ndarray,
+    offset: np.ndarray,
+    y: np.ndarray,
+    counts: np.ndarray,
+    w: np.ndarray,
+) -> float:
+    f = offset + psi @ w
+    slope, curvature = np.asarray(likelihood.derivative(y, f)), np.asarray(likelihood.curvature(y, f))
+    factor, _ = _factor(psi, counts * curvature)
+    loads = scipy.linalg.solve_triangular(factor, psi.T, lower=True, check_finite=False)
+    variance = np.einsum("mn,mn->n", loads, loads)
+    # One observation is left out, also of those that count several times.
+    without = variance / np.maximum(1.0 - curvature * variance, 1e-12)
+    density = likelihood.log_predictive_density(y, f + slope * without, np.sqrt(without + residual))
+    return -float(counts @ np.asarray(density) / np.sum(counts))
