@@ -1,0 +1,144 @@
+"""Which classes a file may hold, under which names, with which fields.
+
+A list of kosambi's own classes: a name in a file is looked up here and nowhere else, and never imported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from kosambi import basis, expansions, kernels, likelihoods, measures, priors, samplers
+from kosambi.basis import _residual
+from kosambi.bounds import DivergenceBounds
+from kosambi.certificate import Certificate
+from kosambi.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
+from kosambi.diagnostics import Report
+from kosambi.draws import FunctionDraws, Named
+from kosambi.hyperparameters import FitReport
+from kosambi.inducing import GreedySelection
+from kosambi.laplace import Modes
+from kosambi.likelihoods._quadrature import Rule
+from kosambi.posterior import Clipping, MatheronDraws, Posterior, Prediction
+from kosambi.posterior._functions import BasisExpansion
+from kosambi.precision import Module
+from kosambi.selection import Selection
+from kosambi.smoothing import Envelope
+from kosambi.target import Target
+
+# Modules all of whose concrete classes can be saved, so that a new kernel or likelihood needs no change here.
+_MODULES: Mapping[str, types.ModuleType] = {
+    "kernels": kernels,
+    "likelihoods": likelihoods,
+    "measures": measures,
+    "priors": priors,
+    "basis": basis,
+    "samplers": samplers,
+    "expansions": expansions,
+}
+# And what these hold, or what is made of them, from elsewhere. Names are part of the file format: never change them.
+_OTHERS: Mapping[str, type] = {
+    "basis.BasisReport": basis.BasisReport,
+    "basis.ProjectionResidual": _residual.ProjectionResidual,
+    "basis.GeneralResidual": _residual.GeneralResidual,
+    "smoothing.Envelope": Envelope,
+    "likelihoods.Rule": Rule,
+    "data_terms.QuadraticTerm": QuadraticTerm,
+    "data_terms.FactorisedTerm": FactorisedTerm,
+    "data_terms.JointTerm": JointTerm,
+    "target.Target": Target,
+    "laplace.Modes": Modes,
+    "inducing.GreedySelection": GreedySelection,
+    "diagnostics.Report": Report,
+    "hyperparameters.FitReport": FitReport,
+    "bounds.DivergenceBounds": DivergenceBounds,
+    "certificate.Certificate": Certificate,
+    "selection.Selection": Selection,
+    "draws.FunctionDraws": FunctionDraws,
+    "draws.Named": Named,
+    "posterior.BasisExpansion": BasisExpansion,
+    "posterior.MatheronDraws": MatheronDraws,
+    "posterior.Clipping": Clipping,
+    "posterior.Posterior": Posterior,
+    "posterior.Prediction": Prediction,
+}
+# The attributes of classes that declare no fields.
+_PLAIN: Mapping[type, Mapping[str, Any]] = {
+    Posterior: {
+        "target": Target,
+        "particles": samplers.Particles,
+        "selection": Selection | None,
+        "_report": Report | None,
+        "_notes": tuple[str, ...],
+        "_largest_variance": float,
+    },
+    Prediction: {
+        "likelihood": likelihoods.AbstractLikelihood,
+        "is_noise_known": bool,
+        "component_means": Float[np.ndarray, "K N *C"],
+        "component_deviation": Float[np.ndarray, " N"],
+        "support": Float[np.ndarray, " N"],
+        "warnings": tuple[str, ...],
+    },
+}
+FUNCTION_OWNERS: tuple[type, ...] = (likelihoods.Custom, likelihoods.CustomJoint, Named)
+"""Classes whose field `function` is code of the user's, stored by the name in their field `name`."""
+
+
+class FaultError(Exception):
+    """What is wrong with a file, without the name of the file."""
+
+
+@functools.cache
+def registry() -> Mapping[str, type]:
+    """Every class that a file may name."""
+    found = dict(_OTHERS)
+    for group, module in _MODULES.items():
+        for name, value in vars(module).items():
+            # Modules see some of each other's classes; each is stored under the name of its home.
+            is_own = isinstance(value, type) and value.__module__.startswith(module.__name__)
+            is_concrete = not name.startswith(("_", "Abstract")) and not inspect.isabstract(value)
+            if is_own and is_concrete and issubclass(value, Module):
+                found[f"{group}.{name}"] = value
+    return types.MappingProxyType(found)
+
+
+@functools.cache
+def names() -> Mapping[type, str]:
+    """The name of each class in `registry`."""
+    return types.MappingProxyType({cls: name for name, cls in registry().items()})
+
+
+def fields_of(cls: type) -> Mapping[str, Any]:
+    """The fields of a class and their annotations; `Any` for a class of the user's, whom nothing held to them."""
+    if cls in _PLAIN:
+        return _PLAIN[cls]
+    hints = typing.get_type_hints(cls) if cls in names() else {}
+    return types.MappingProxyType({name: hints.get(name, Any) for name in _field_names(cls)})
+
+
+def _field_names(cls: type) -> Iterator[str]:
+    if issubclass(cls, tuple):
+        yield from cls._fields  # type: ignore[attr-defined]
+        return
+    yield from (field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
+
+
+def custom_name(cls: type) -> str | None:
+    """The name that the author of a class gave it; not one that it inherits, since the two would be mixed up."""
+    name = vars(cls).get("name")
+    return name if isinstance(name, str) and name else None
+
+
+def is_custom_class(value: object) -> bool:
+    """Whether `value` is a class that a file can hold under a name: an Equinox module with an implementation."""
+    return isinstance(value, type) and issubclass(value, eqx.Module) and not inspect.isabstract(value)
