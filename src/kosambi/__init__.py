@@ -2,7 +2,7 @@
 
 The data flow, one module an arrow:
 
-    kernels, measures ─► priors ─► inducing ─► basis ─► target ─► samplers ─► posterior ─► predictions, plots
+    kernels, measures ─► priors ─► inducing ─► basis ─► target ─► samplers ─► posterior ─► predictions, plots, files
                                                          ▲
                                               likelihoods, data
 
@@ -14,9 +14,12 @@ again, and to predictions. `kosambi.infer` walks the whole line.
 """
 
 from kosambi import basis as basis
+from kosambi import bounds as bounds
+from kosambi import certificate as certificate
 from kosambi import diagnostics as diagnostics
 from kosambi import errors as errors
 from kosambi import evidence as evidence
+from kosambi import files as files
 from kosambi import inducing as inducing
 from kosambi import kernels as kernels
 from kosambi import laplace as laplace
@@ -32,6 +35,9 @@ from kosambi.basis import NystromBasis as NystromBasis
 from kosambi.basis import PointBasis as PointBasis
 from kosambi.basis import RitzBasis as RitzBasis
 from kosambi.draws import FunctionDraws as FunctionDraws
+from kosambi.draws import Named as Named
+from kosambi.files import load as load
+from kosambi.files import save as save
 from kosambi.hyperparameters import FitReport as FitReport
 from kosambi.hyperparameters import fit_hyperparameters as fit_hyperparameters
 from kosambi.infer import infer as infer
@@ -40,4 +46,5 @@ from kosambi.posterior import Prediction as Prediction
 from kosambi.priors import GaussianProcess as GaussianProcess
 from kosambi.priors import GaussianRandomElement as GaussianRandomElement
 from kosambi.samplers import sample as sample
+from kosambi.selection import select_inducing as select_inducing
 from kosambi.target import Target as Target

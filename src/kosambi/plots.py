@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis
+from kosambi.diagnostics.calibration import Calibration
 from kosambi.diagnostics.report import Report
 from kosambi.draws import FunctionDraws
 from kosambi.errors import InputError, as_inputs
@@ -161,6 +162,46 @@ def spectrum(basis: AbstractBasis | Posterior, axes: Axes | None = None) -> Axes
         1 + np.flatnonzero(kept), values[kept], color=BLUE, lw=0.8, marker="o", ms=3.5, label=type(basis).__name__
     )
     axes.set(xlabel="m", ylabel=f"eigenvalue{of}", yscale="log")
+    return axes
+
+
+def calibration(calibration: Calibration, axes: Axes | None = None) -> Axes:
+    """Shares of held-out observations against what was promised; on the diagonal both agree.
+
+    The line is the share of observations below each quantile of their laws, from the PIT, with a band that holds it
+    with probability 95 % if the laws are right. Steeper in the middle than the diagonal, they are too wide; flatter,
+    too narrow. Dots are coverages of intervals, with two standard errors.
+
+    Arguments:
+        calibration: what `kosambi.diagnostics.calibration.calibration_report` returned.
+        axes: where to draw; a new figure when None.
+
+    >>> import jax, numpy as np, kosambi as ko
+    >>> x = np.linspace(-1.0, 1.0, 40)[:, None]
+    >>> fitted = ko.infer(jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Gaussian(0.1), x, np.sin(x[:, 0]))
+    >>> report = ko.diagnostics.calibration.calibration_report(fitted.predict(x), np.sin(x[:, 0]))
+    >>> ko.plots.calibration(report).get_ylabel()
+    'observed share'
+    """
+    if not isinstance(calibration, Calibration):
+        raise InputError(
+            f"`plots.calibration` needs a `Calibration`. Got {type(calibration).__name__}. Use "
+            "`kosambi.diagnostics.calibration.calibration_report(prediction, y)`."
+        )
+    axes = _as_axes(axes, (3.6, 3.6))
+    axes.plot([0, 1], [0, 1], color=BLACK, lw=0.8, ls="--")
+    if calibration.pit is not None:
+        from scipy.stats import kstwo
+
+        grid = np.linspace(0.0, 1.0, 201)
+        reach = kstwo.ppf(0.95, calibration.num_observations)
+        axes.fill_between(grid, grid - reach, grid + reach, color=BLUE, alpha=0.15, lw=0, label="95 % if calibrated")
+        shares = np.arange(1, calibration.num_observations + 1) / calibration.num_observations
+        axes.step([0.0, *np.sort(calibration.pit), 1.0], [0.0, *shares, 1.0], color=BLUE, where="post", label="PIT")
+    table, error = calibration.coverage, 2.0 * calibration.coverage.standard_error
+    axes.errorbar(table.expected, table.share, error, color=ORANGE, ls="", marker="o", ms=4, label="coverage")
+    axes.set(xlabel="promised share", ylabel="observed share", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axes.legend(fontsize="small", frameon=False, loc="upper left")
     return axes
 
 

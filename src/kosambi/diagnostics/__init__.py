@@ -1,5 +1,6 @@
-"""How far to trust a set of particles: convergence of the sampler, and the report that says so."""
+"""How far to trust a set of particles: convergence of the sampler, and the report that says so; and predictions."""
 
+from kosambi.diagnostics import calibration as calibration
 from kosambi.diagnostics.convergence import R_HAT_LIMIT as R_HAT_LIMIT
 from kosambi.diagnostics.convergence import effective_sample_size as effective_sample_size
 from kosambi.diagnostics.convergence import mcse as mcse

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import warnings
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis
+from kosambi.certificate import LARGEST_PARETO_K, Certificate, certify, systematic
 from kosambi.diagnostics.report import Report
 from kosambi.draws import FunctionDraws
-from kosambi.errors import InputError, SupportWarning, as_inputs, as_positive, check_key, is_traced
+from kosambi.errors import (
+    InputError,
+    SupportWarning,
+    WeightWarning,
+    as_count,
+    as_inputs,
+    as_positive,
+    check_key,
+    is_traced,
+)
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.posterior._arviz import to_arviz
 from kosambi.posterior._functions import draw_functions
 from kosambi.posterior._latent import latent_law
 from kosambi.posterior._matheron import MatheronDraws, draw_matheron
 from kosambi.posterior.prediction import Prediction
-from kosambi.precision import public
+from kosambi.precision import host_generator, public
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.samplers import Particles
+from kosambi.selection import Selection
 from kosambi.target import Target
 
 LOW_SUPPORT = 0.05
@@ -62,6 +76,8 @@ class Posterior:
             )
         self.target, self.particles = target, particles
         self._report = report
+        self.selection: Selection | None = None
+        """Why there are so many inducing points, where `infer` was asked to choose their number."""
         self._notes: tuple[str, ...] = ()
         self._largest_variance = float(np.max(np.asarray(target.basis.prior.variance(target.x))))
 
@@ -97,6 +113,59 @@ class Posterior:
         """The share of the prior variance at the data that the M coordinates explain: 1 − Σσ²/Σr."""
         residual, prior = self.basis.residual_variance(self.target.x), self.prior.variance(self.target.x)
         return float(1.0 - np.sum(np.asarray(residual)) / np.sum(np.asarray(prior)))
+
+    def certificate(self, *, num_nodes: int | None = None) -> Certificate:
+        r"""How far the draws are from the best law with the same M coordinates, with bounds, in numbers and in words.
+
+        KL(Π_∞, Π*) = E Δ + log E e^{−Δ} on the particles (paper, Theorem 1), the bound of Theorem 2, and for a Gaussian
+        likelihood a bound on the distance from the full posterior; see `kosambi.certificate`. For `RitzBasis` and
+        `PointBasis`.
+
+        Arguments:
+            num_nodes: of the quadrature of Π*; chosen from the residual when None.
+
+        >>> import jax, numpy as np, kosambi as ko
+        >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> y = (x[:, 0] > 0).astype(float)
+        >>> kernel, bernoulli = ko.kernels.Matern52(), ko.likelihoods.Bernoulli()
+        >>> posterior = ko.infer(jax.random.key(0), kernel, bernoulli, x, y, num_inducing=6, num_particles=1000)
+        >>> certificate = posterior.certificate()
+        >>> certificate.divergence < certificate.bound < certificate.bounds.theorem
+        True
+        """
+        return certify(self.target, self.particles, num_nodes)
+
+    def reweighted(self, key: Key, *, num_nodes: int | None = None) -> Posterior:
+        """The posterior with draws from the best law with the same coordinates: these draws, taken again by weight.
+
+        J draws with replacement, each as often as its weight e^{−Δ} says (systematic resampling), so some occur twice.
+        Warns with a `WeightWarning` where the weights are too uneven; draw with `potential="optimal"` then.
+
+        Arguments:
+            key: a JAX random key.
+            num_nodes: of the quadrature; chosen from the residual when None.
+
+        >>> import jax, numpy as np, kosambi as ko
+        >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> y = (x[:, 0] > 0).astype(float)
+        >>> posterior = ko.infer(jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Bernoulli(), x, y)
+        >>> posterior.reweighted(jax.random.key(1)).target.kind
+        'optimal'
+        """
+        generator = host_generator(check_key(key))
+        certificate = self.certificate(num_nodes=num_nodes)
+        if not certificate.pareto_k < LARGEST_PARETO_K:
+            warnings.warn(
+                f"The weights are too uneven to carry the draws over (Pareto k {certificate.pareto_k:.2f}). Draw again "
+                'with potential="optimal".',
+                WeightWarning,
+                stacklevel=2,
+            )
+        target = self.target.with_potential("optimal", num_nodes=num_nodes)
+        # In closed form, or of equal weight: every draw once.
+        chosen = systematic(generator, np.asarray(certificate.weights))
+        particles = Particles(self.particles.coordinates[chosen], self.particles.whitened[chosen], self.particles.law)
+        return Posterior(target, particles, self._report)
 
     @public
     def functions(
@@ -207,6 +276,31 @@ class Posterior:
         """
         return self._predict(x_new, noise).log_density(y_new)
 
+    def to_arviz(self, num_chains: int = 4, *, log_likelihood: bool = True) -> Any:
+        """The particles for ArviZ: `InferenceData` with ArviZ 0.23, a `DataTree` with 1.x, whichever is installed.
+
+        Groups: `posterior` with u and whitened w, `sample_stats` with lp = −V and the acceptance rate, `observed_data`
+        y, `constant_data` x, and `log_likelihood` y, log p(y_n | u_j) with the residual of f integrated out, which
+        `arviz.loo` reads (its weights are those of the sampled posterior as far as the residual is small). With
+        `weights` each is multiplied by its weight. Particle j goes to chain j mod `num_chains`. Those that began
+        together, j mod 8, stay together if `num_chains` is 2, 4 or 8, so that R̂ sees a start that was not forgotten.
+        A few hundred particles at least make R̂ and effective sizes meaningful.
+
+        Arguments:
+            num_chains: at most this many: the largest number that divides J into as many draws as chains or more.
+            log_likelihood: whether to add it, (J, N) numbers; left out for a loss that is no density.
+
+        Needs ArviZ: `pip install kosambi[arviz]`.
+
+        >>> import jax, numpy as np, kosambi as ko
+        >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> posterior = ko.infer(jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Poisson(), x, np.ones(50))
+        >>> posterior.to_arviz()["posterior"]["u"].dims
+        ('chain', 'draw', 'coordinate')
+        """
+        chains = as_count("num_chains", num_chains)
+        return to_arviz(self.target, self.particles, self.report, chains, bool(log_likelihood))
+
     def _likelihood_for(self, noise: ArrayLike | None, num_points: int) -> AbstractLikelihood:
         if noise is None:
             return self.likelihood
@@ -218,6 +312,26 @@ class Posterior:
         if values.ndim == 1 and values.shape[0] != num_points:
             raise InputError(f"`noise` has {values.shape[0]} entries for {num_points} inputs. Give one an input.")
         return Gaussian(values)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the posterior to one file, from which `kosambi.load(path)` gets it back bit for bit.
+
+        See `kosambi.save`, which this calls, for what a file holds and for functions of your own.
+
+        >>> import os, tempfile, jax, numpy as np, kosambi as ko
+        >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> gaussian = ko.likelihoods.Gaussian(0.1)
+        >>> posterior = ko.infer(jax.random.key(0), ko.kernels.Matern52(), gaussian, x, np.sin(3 * x[:, 0]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     posterior.save(os.path.join(folder, "m.kosambi"))
+        ...     again = ko.load(os.path.join(folder, "m.kosambi"))
+        >>> bool(np.all(again.predict(x).mean == posterior.predict(x).mean))
+        True
+        """
+        # Here, because files know every class, this one too.
+        from kosambi.files import save
+
+        save(self, path)
 
     def __repr__(self) -> str:
         state = "" if self._report is None else (", converged" if self._report.converged else ", NOT converged")

@@ -1,0 +1,111 @@
+"""Export to ArviZ: particles as draws of chains, with log likelihoods, in 0.23's and 1.x's containers."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._types import Array
+from kosambi._version import __version__
+from kosambi.blocks import host_blocks
+from kosambi.diagnostics.report import Report
+from kosambi.posterior._latent import latent_law
+from kosambi.posterior._summaries import likelihood_at
+from kosambi.precision import public
+from kosambi.samplers import Particles
+from kosambi.target import Target
+
+# Particles times data of one block.
+_VALUES_AT_ONCE = 2**20
+
+
+def to_arviz(target: Target, particles: Particles, report: Report | None, num_chains: int, log_likelihood: bool) -> Any:
+    """`Posterior.to_arviz`, with checked arguments."""
+    arviz = _imported()
+    num_particles = particles.num_particles
+    # The largest number that deals all particles out, with as many draws as chains at least.
+    divisors = [count for count in range(1, min(num_chains, num_particles) + 1) if num_particles % count == 0]
+    chains = max(count for count in divisors if count**2 <= num_particles)
+
+    def dealt(values: Array) -> Array:
+        """(J, ...) to (chains, draws, ...), particle j to chain j mod `chains`."""
+        return np.ascontiguousarray(np.swapaxes(np.reshape(values, (-1, chains, *values.shape[1:])), 0, 1))
+
+    several = ["latent"] if len(target.shape) == 2 else []
+    groups = {
+        "posterior": {"u": dealt(particles.coordinates), "w": dealt(particles.whitened)},
+        "sample_stats": {"lp": dealt(-np.asarray(target.potential(particles.coordinates)))},
+        "observed_data": {"y": np.asarray(target.y)},
+        "constant_data": {"x": np.asarray(target.x)},
+    }
+    if report is not None and len(report.acceptance_by_particle) == num_particles:
+        groups["sample_stats"]["acceptance_rate"] = dealt(np.asarray(report.acceptance_by_particle))
+    if log_likelihood and target.likelihood.is_density:
+        groups["log_likelihood"] = {"y": dealt(log_likelihoods(target, particles))}
+    dims = {"u": ["coordinate", *several], "w": ["coordinate", *several], "y": ["obs"], "x": ["obs", "column"]}
+    coords = {
+        "coordinate": np.arange(target.shape[0]),
+        "obs": np.arange(target.x.shape[0]),
+        "column": np.arange(target.x.shape[1]),
+    }
+    if several:
+        coords["latent"] = np.arange(target.shape[1])
+    return _container(arviz, groups, dims, coords, _attributes(target, report))
+
+
+def _imported() -> Any:
+    try:
+        with warnings.catch_warnings():
+            # 0.23 announces 1.x once a day, which users of this method can do nothing about.
+            warnings.simplefilter("ignore", FutureWarning)
+            import arviz
+    except ImportError as error:
+        raise ImportError("`to_arviz` needs ArviZ. Install it with `pip install kosambi[arviz]`.") from error
+    return arviz
+
+
+def _container(arviz: Any, groups: dict[str, Any], dims: Any, coords: Any, attributes: dict[str, Any]) -> Any:
+    """`InferenceData` of ArviZ 0.23, which takes groups by name, or the `DataTree` of 1.x, which takes them in one."""
+    if "posterior" in inspect.signature(arviz.from_dict).parameters:
+        data = arviz.from_dict(**groups, dims=dims, coords=coords)
+        data.attrs.update(attributes)
+        for name in groups:
+            data[name].attrs.update(attributes)
+        return data
+    return arviz.from_dict(
+        groups, dims=dims, coords=coords, attrs={"/": attributes, **dict.fromkeys(groups, attributes)}
+    )
+
+
+def _attributes(target: Target, report: Report | None) -> dict[str, Any]:
+    """Numbers and strings only, because files hold nothing else."""
+    known = {
+        "inference_library": "kosambi",
+        "inference_library_version": __version__,
+        "num_data": target.x.shape[0],
+        "num_coordinates": target.basis.size,
+        "basis": type(target.basis).__name__,
+        "likelihood": type(target.likelihood).__name__,
+        "potential": target.kind,
+    }
+    if report is not None:
+        known |= {"sampler": report.sampler, "converged": int(report.converged), "nested_r_hat": float(report.r_hat)}
+    return known
+
+
+@public
+def log_likelihoods(target: Target, particles: Particles) -> Float[Array, "J N"]:
+    """log p(y_n | u_j), the residual of f integrated out, in blocks of data; times the weights of the target."""
+    # Without the law of the particles: what is asked for is conditional on each of them.
+    latent = latent_law(target, Particles(particles.coordinates, particles.whitened), target.x)
+    values = np.empty(latent.means.shape[:2])
+    size = _VALUES_AT_ONCE // int(np.prod([latent.means.shape[0], *latent.means.shape[2:]]))
+    for part in host_blocks(len(latent.deviation), size):
+        likelihood = likelihood_at(target.likelihood, part)
+        means, deviation = latent.means[:, part], latent.deviation[part]
+        values[:, part] = likelihood.log_predictive_density(target.y[part], means, deviation)
+    return values if target.weights is None else values * np.asarray(target.weights)
