@@ -93,23 +93,26 @@ def _from_range(width: float) -> float:
 
 
 def gaussian_gap(
-    root: Float[np.ndarray, "K M"], aim: Float[np.ndarray, " K"], rest: float, noise_trace: float
+    gram: Float[np.ndarray, "M M"], aim: Float[np.ndarray, " M"], total: float, noise_trace: float
 ) -> float:
     """U − ELBO: an upper bound, in nats, on the divergence of a Gaussian model from the full posterior.
 
     Arguments:
-        root: R of a QR factorisation of S^{−1/2}ψ.
-        aim: its Qᵀ S^{−1/2}(y − m).
-        rest: |S^{−1/2}(y − m)|² − |aim|², what no coordinates explain.
+        gram: G = ψᵀS⁻¹ψ.
+        aim: b = ψᵀS⁻¹(y − m).
+        total: (y − m)ᵀS⁻¹(y − m).
         noise_trace: t = Σ_n σ_n²/s_n².
 
     >>> import numpy as np, kosambi as ko
-    >>> ko.bounds.gaussian_gap(np.eye(1), np.ones(1), 3.0, 0.0)
+    >>> ko.bounds.gaussian_gap(np.eye(1), np.ones(1), 4.0, 0.0)
     0.0
     """
-    left, values, _ = scipy.linalg.svd(root, full_matrices=False)
-    along = np.square(left.T @ aim)
-    across = max(float(np.sum(np.square(aim)) - np.sum(along)), 0.0) + max(rest, 0.0)
-    # 1/(v + 1) − 1/(v + 1 + t), without the cancellation.
-    shrinkage = noise_trace / ((np.square(values) + 1.0) * (np.square(values) + 1.0 + noise_trace))
-    return 0.5 * float(noise_trace + np.sum(along * shrinkage) + across * noise_trace / (1.0 + noise_trace))
+
+    def misfit(scale: float) -> float:
+        """(y − m)ᵀ(Q + scale·S)⁻¹(y − m), by the matrix inversion lemma."""
+        shifted = gram + scale * np.eye(len(gram))
+        explained = aim @ scipy.linalg.solve(shifted, aim, assume_a="pos", check_finite=False)
+        return (total - float(explained)) / scale
+
+    # What is left when rounding is not is at least zero.
+    return 0.5 * (noise_trace + max(misfit(1.0) - misfit(1.0 + noise_trace), 0.0))

@@ -240,8 +240,9 @@ def _full_bound(target: Target, residual: Float[np.ndarray, " N"]) -> float | No
     counts = np.ones(len(residual)) if target.weights is None else np.asarray(target.weights)
     precision = counts / np.square(np.asarray(likelihood.noise))
     error = np.asarray(target.y) - np.asarray(target.basis.prior.mean_at(target.x))
-    rest = float(np.sum(precision * np.square(error)) - np.sum(np.square(term.aim)))
-    return gaussian_gap(np.asarray(term.root), np.asarray(term.aim), rest, float(np.sum(precision * residual)))
+    root, aim = np.asarray(term.root), np.asarray(term.aim)
+    total = float(np.sum(precision * np.square(error)))
+    return gaussian_gap(root.T @ root, root.T @ aim, total, float(np.sum(precision * residual)))
 
 
 def _remainder(target: Target, residual: Float[np.ndarray, " N"]) -> float:

@@ -78,28 +78,26 @@ def _gaussian(
     counts: np.ndarray,
     sizes: list[int],
 ) -> list[Scores]:
-    """In units of the noise, from one QR factorisation whose leading blocks serve every size."""
+    """In units of the noise, from one Gram matrix whose leading blocks serve every size."""
     noise = np.broadcast_to(np.asarray(likelihood.noise), y.shape)
     root_precision = np.sqrt(counts) / noise
-    q, r = scipy.linalg.qr(psi * root_precision[:, None], mode="economic", check_finite=False)
-    error = (y - offset) * root_precision
-    aim = q.T @ error
+    scaled, error = psi * root_precision[:, None], (y - offset) * root_precision
+    gram, aim = scaled.T @ scaled, scaled.T @ error
     total, found = float(error @ error), []
     for size in sizes:
         residual, share = _share(psi[:, :size], variance)
         trace = float(np.sum(np.square(root_precision) * residual))
-        block = r[:size, :size]
-        gap = gaussian_gap(block, aim[:size], total - float(aim[:size] @ aim[:size]), trace) / np.sum(counts)
-        # ψ'H⁻¹ψ'ᵀ = Q R (I + RᵀR)⁻¹ Rᵀ Qᵀ, and its diagonal are the leverages.
-        left, values, _ = scipy.linalg.svd(block, check_finite=False)
-        shrink = values / np.sqrt(1.0 + np.square(values))
-        loads = q[:, :size] @ (left * shrink)
-        leverage = np.minimum(np.einsum("nm,nm->n", loads, loads), 1.0 - 1e-12)
-        fitted = loads @ (shrink * (left.T @ aim[:size]))
-        spread = 1.0 / (1.0 - leverage) + np.square(root_precision) * residual
-        left_out = np.square((error - fitted) / (1.0 - leverage)) / spread
-        # A datum that counts twice is two data at half the distance.
-        density = -0.5 * (left_out + np.log(2.0 * np.pi * spread)) - np.log(noise)
+        block = gram[:size, :size]
+        gap = gaussian_gap(block, aim[:size], total, trace) / float(np.sum(counts))
+        factor = scipy.linalg.cholesky(block + np.eye(size), lower=True, check_finite=False)
+        loads = scipy.linalg.solve_triangular(factor, scaled[:, :size].T, lower=True, check_finite=False)
+        leverage = np.minimum(np.einsum("mn,mn->n", loads, loads), 1.0 - 1e-12)
+        fitted = scipy.linalg.solve_triangular(factor, aim[:size], lower=True, check_finite=False) @ loads
+        # Without all copies of a datum: in units of y, where one that does not count has nothing to leave out.
+        unit = np.where(root_precision > 0, root_precision, 1.0)
+        distance = (error - fitted) / (1.0 - leverage) / unit
+        spread = np.square(noise) + residual + leverage / (1.0 - leverage) / np.square(unit)
+        density = -0.5 * (np.square(distance) / spread + np.log(2.0 * np.pi * spread))
         found.append(Scores(-float(np.sum(counts * density) / np.sum(counts)), gap, share))
     return found
 
@@ -161,7 +159,7 @@ def _laplace_score(
     factor, _ = _factor(psi, counts * curvature)
     loads = scipy.linalg.solve_triangular(factor, psi.T, lower=True, check_finite=False)
     variance = np.einsum("mn,mn->n", loads, loads)
-    # One observation is left out, also of those that count several times.
-    without = variance / np.maximum(1.0 - curvature * variance, 1e-12)
-    density = likelihood.log_predictive_density(y, f + slope * without, np.sqrt(without + residual))
+    # Without all copies of a datum.
+    without = variance / np.maximum(1.0 - counts * curvature * variance, 1e-12)
+    density = likelihood.log_predictive_density(y, f + counts * slope * without, np.sqrt(without + residual))
     return -float(counts @ np.asarray(density) / np.sum(counts))

@@ -9,7 +9,9 @@ of the cost at the mode ŵ, H = I + Σ_n h_n ψ_nψ_nᵀ and v_n = ψ_nᵀH⁻¹
 
 (Vehtari, Mononen, Tolvanen, Sivula and Winther 2016, with the residual of the inducing points). The smallest M is taken
 from which no larger one that was tried predicts better by `tolerance` nats an observation; sizes up to at least twice
-the answer are tried. Nothing is random, so the answer is the same for every key.
+the answer are tried. Few points for a rough function predict no better than none, and their number does not matter
+either, so the points must also explain half of the prior variance at the data and predict as well as the prior alone.
+Nothing is random, so the answer is the same for every key.
 
 The growth ends earlier where the distance from the full posterior is proven to be small (`kosambi.bounds`), where the
 points explain all prior variance at the data, or where a budget of memory or time is spent.
@@ -33,7 +35,7 @@ from kosambi.likelihoods import AbstractLikelihood, CustomJoint
 from kosambi.precision import public
 from kosambi.priors import AbstractPrior
 
-TOLERANCE = 0.01
+TOLERANCE = 0.015
 """Nats an observation that more points may gain before they are worth taking."""
 MAX_BYTES = 2 * 2**30
 """Memory that the search may use when no other number is given."""
@@ -41,9 +43,13 @@ MAX_SECONDS = 60.0
 """Time that it may use when no other number is given."""
 ALL_VARIANCE = 1e-6
 """Below this share of the prior variance at the data nothing is left to explain."""
+LARGEST_SHARE = 0.5
+"""Above this share of the prior variance left open, predictions that stand still say nothing."""
+VARIANCE_WITHOUT_SCORE = 1e-3
+"""The share that may be left open where predictions cannot be compared."""
 SMALLEST = 8
 # Points of the first pass, and how many times as many each further pass takes.
-_FIRST, _GROWTH = 128, 4
+_FIRST, _GROWTH = 256, 2
 # N×M matrices of float64 that are held at once.
 _MATRICES = 5
 # The part of the mean prior variance that is added to the diagonal of r(Z, Z).
@@ -52,8 +58,8 @@ _JITTER = 1e-10
 REASONS = {
     "prediction": "more points would not predict better by {tolerance:g} nats an observation",
     "certificate": "the posterior is proven to be within {tolerance:g} nats an observation of the full one",
-    "variance": "the points explain all prior variance at the data",
-    "rows": "every distinct row is an inducing point",
+    "variance": "the points explain the prior variance at the data",
+    "rows": "there are no more distinct rows",
     "memory": "the budget of memory is spent; more points would predict better",
     "time": "the budget of time is spent; more points would predict better",
 }
@@ -110,9 +116,9 @@ def select_inducing(
     y: ArrayLike,
     *,
     weights: ArrayLike | None = None,
-    tolerance: float = TOLERANCE,
-    max_seconds: float = MAX_SECONDS,
-    max_bytes: float = MAX_BYTES,
+    tolerance: float | int = TOLERANCE,
+    max_seconds: float | int = MAX_SECONDS,
+    max_bytes: float | int = MAX_BYTES,
 ) -> Selection:
     """As many greedy inducing points as predictions can use; `infer(num_inducing="auto")` calls it.
 
@@ -162,7 +168,7 @@ def select_inducing(
         start = time.perf_counter()
         indices, exhausted = search.try_up_to(cap)
         spent = time.perf_counter() - start
-        chosen, reason = search.answer(cap, exhausted or cap >= distinct)
+        chosen, reason = search.answer(cap, "variance" if exhausted else "rows" if cap >= distinct else None)
         if reason is not None:
             break
         if cap >= afford:
@@ -198,6 +204,8 @@ class _Search:
         self.found: dict[int, Scores] = {}
         self.offset = np.asarray(prior.mean_at(x))
         self.variance = np.asarray(prior.variance(x))
+        (nothing,) = scores(likelihood, np.zeros((len(y), 1)), self.variance, self.offset, y, counts, [1])
+        self.without_points = nothing.score
 
     def try_up_to(self, cap: int) -> tuple[Int[np.ndarray, " M"], bool]:
         """Score a ladder of sizes up to `cap`; the greedy order, and whether it has no more points."""
@@ -213,22 +221,31 @@ class _Search:
         self.found |= dict(zip(sizes, found, strict=True))
         return path.indices, path.stopped_early
 
-    def answer(self, cap: int, is_all: bool) -> tuple[int, str | None]:
-        """The size to take and why, or None for the reason where more have to be tried."""
+    def answer(self, cap: int, at_end: str | None) -> tuple[int, str | None]:
+        """The size to take and why; `at_end` says why there can be no more, and None that more can be tried."""
         sizes = sorted(self.found)
         for size in sizes:
-            if self.found[size].residual_share < ALL_VARIANCE:
-                return size, "variance"
-            if self.found[size].gap < self.tolerance:
-                return size, "certificate"
-            if not np.isfinite(self.found[size].score):
-                if self.found[size].residual_share < 1e-3:
-                    return size, "variance"
-                continue
-            best = min(self.found[other].score for other in sizes if other >= size)
-            if self.found[size].score - best < self.tolerance and (2 * size <= cap or is_all):
-                return size, "rows" if size == sizes[-1] else "prediction"
-        return sizes[-1], "rows" if is_all else None
+            if at_end is not None and size == sizes[-1]:
+                return size, at_end
+            reason = self._enough(
+                size, [other for other in sizes if other >= size], 2 * size <= cap or at_end is not None
+            )
+            if reason is not None:
+                return size, reason
+        return sizes[-1], None
+
+    def _enough(self, size: int, larger: list[int], has_seen: bool) -> str | None:
+        at = self.found[size]
+        has_score = bool(np.isfinite(at.score))
+        if at.residual_share < (ALL_VARIANCE if has_score else VARIANCE_WITHOUT_SCORE):
+            return "variance"
+        if at.gap < self.tolerance:
+            return "certificate"
+        if not has_score or not has_seen or at.residual_share > LARGEST_SHARE:
+            return None
+        best = min(self.found[other].score for other in larger)
+        is_level = at.score - best < self.tolerance and at.score < self.without_points + self.tolerance
+        return "prediction" if is_level else None
 
     def selection(self, indices: np.ndarray, reason: str, seconds: float) -> Selection:
         sizes = sorted(self.found)
