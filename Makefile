@@ -24,11 +24,12 @@ $(VENV)/.docs-installed: $(VENV)/.dev-installed
 	$(PIP) -e ".[docs]"
 	@touch $@
 
-demo: $(VENV)/.dev-installed ## draw priors, a spectrum, learned hyperparameters, particles, predictions and Thompson sampling into demo/
+demo: $(VENV)/.dev-installed ## draw priors, learned hyperparameters, particles, predictions, their calibration and Thompson sampling into demo/
 	$(BIN)/python examples/prior_functions.py --out demo
 	$(BIN)/python examples/hyperparameters.py --out demo
 	$(BIN)/python examples/posterior_particles.py --out demo
 	$(BIN)/python examples/predictions.py --out demo
+	$(BIN)/python examples/trust.py --out demo
 	$(BIN)/python examples/thompson_sampling.py --out demo
 
 lint: $(VENV)/.dev-installed ## style, types, and the direction of imports

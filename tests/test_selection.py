@@ -103,6 +103,15 @@ def test_laplace_scores_are_near_those_of_thirty_runs():
     assert abs(found.score + np.mean(fitted.log_predictive_density(X, labels))) > 0.04
 
 
+def test_rough_divergence_is_that_of_the_certificate():
+    counts = np.random.default_rng(4).poisson(np.exp(1.0 + np.sin(2.0 * X[:, 0]))).astype(float)
+    (found,) = score(lk.Poisson(), counts, None, [8])
+    posterior = ko.infer(jax.random.key(0), PRIOR, lk.Poisson(), X, counts, inducing_points=Z, num_particles=2000)
+    certificate = posterior.certificate()
+    assert certificate.divergence > 5.0 * certificate.standard_error
+    assert 0.4 < found.divergence / certificate.divergence < 2.5
+
+
 WIDE = np.linspace(-5.0, 5.0, 600)[:, None]
 WAVES = np.sin(3.0 * WIDE[:, 0]) + 0.2 * np.random.default_rng(1).normal(size=600)
 SMOOTH = ko.GaussianProcess(ko.kernels.SquaredExponential(0.5))

@@ -11,7 +11,8 @@ of the cost at the mode ŵ, H = I + Σ_n h_n ψ_nψ_nᵀ and v_n = ψ_nᵀH⁻¹
 from which no larger one that was tried predicts better by `tolerance` nats an observation; sizes up to at least twice
 the answer are tried. Few points for a rough function predict no better than none, and their number does not matter
 either, so the points must also explain half of the prior variance at the data and predict as well as the prior alone.
-Nothing is random, so the answer is the same for every key.
+And the divergence that the certificate measures, KL(Π_∞, Π*), must be small, roughly: ½ Var Δ to first order
+around the mode. Nothing is random, so the answer is the same for every key.
 
 The growth ends earlier where the distance from the full posterior is proven to be small (`kosambi.bounds`), where the
 points explain all prior variance at the data, or where a budget of memory or time is spent.
@@ -43,6 +44,8 @@ MAX_SECONDS = 60.0
 """Time that it may use when no other number is given."""
 ALL_VARIANCE = 1e-6
 """Below this share of the prior variance at the data nothing is left to explain."""
+LARGEST_DIVERGENCE = 0.05
+"""Nats, for all data together, that the draws may be from the best law with the same coordinates, roughly."""
 LARGEST_SHARE = 0.5
 """Above this share of the prior variance left open, predictions that stand still say nothing."""
 VARIANCE_WITHOUT_SCORE = 1e-3
@@ -81,6 +84,8 @@ class Selection:
     """Mean leave-one-out negative log predictive density with each; NaN where it is not defined."""
     gap: Float[np.ndarray, " T"]
     """Proven bound on the divergence from the full posterior, in nats an observation; NaN where there is none."""
+    divergence: Float[np.ndarray, " T"]
+    """KL(Π_∞, Π*) of draws with each, roughly, in nats; zero for a Gaussian likelihood, NaN where it is not defined."""
     residual_share: Float[np.ndarray, " T"]
     """The share of the prior variance at the data that each leaves open."""
     seconds: float
@@ -243,15 +248,26 @@ class _Search:
             return "certificate"
         if not has_score or not has_seen or at.residual_share > LARGEST_SHARE:
             return None
+        if at.divergence > LARGEST_DIVERGENCE:
+            return None
         best = min(self.found[other].score for other in larger)
         is_level = at.score - best < self.tolerance and at.score < self.without_points + self.tolerance
         return "prediction" if is_level else None
 
     def selection(self, indices: np.ndarray, reason: str, seconds: float) -> Selection:
         sizes = sorted(self.found)
-        columns = (np.array([getattr(self.found[size], name) for size in sizes]) for name in Scores._fields)
-        score, gap, share = columns
-        return Selection(indices, reason, self.tolerance, np.array(sizes), score, gap, share, seconds)
+        score, gap, divergence, share = np.array([self.found[size] for size in sizes]).T
+        return Selection(
+            indices=indices,
+            reason=reason,
+            tolerance=self.tolerance,
+            sizes=np.array(sizes),
+            score=score,
+            gap=gap,
+            divergence=divergence,
+            residual_share=share,
+            seconds=seconds,
+        )
 
 
 def ladder(most: int) -> list[int]:

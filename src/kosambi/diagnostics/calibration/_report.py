@@ -12,7 +12,7 @@ from kosambi.diagnostics.calibration._checks import Law, as_held_out, as_law, ch
 from kosambi.diagnostics.calibration._crps import crps
 from kosambi.diagnostics.calibration._scores import LEVELS, Coverage, coverage, interval_width, pit
 
-# Deviations of a coverage from what is expected, in standard errors, and a p-value, beyond which it is said.
+# How far a coverage may be from what is expected, as a standard normal number, and a p-value; beyond them it is said.
 _FAR, _UNLIKELY = 3.0, 1e-3
 
 
@@ -40,8 +40,7 @@ class Calibration:
     @property
     def verdict(self) -> str:
         """In words: how the coverage compares with what the laws promise."""
-        error = np.maximum(self.coverage.standard_error, 1e-300)
-        off = (self.coverage.share - self.coverage.expected) / error
+        off = self._surprise()
         if np.max(off) > _FAR and np.min(off) < -_FAR:
             levels = (100 * self.coverage.levels[place] for place in (np.argmax(off), np.argmin(off)))
             return "Wrong shape: {:g} % intervals are too wide, {:g} % intervals too narrow.".format(*levels)
@@ -53,6 +52,18 @@ class Calibration:
         if self.p_value < _UNLIKELY:
             return "Coverage is as expected, but the laws are off in place or shape: the PIT is not uniform."
         return "Calibrated, as far as these data can tell."
+
+    def _surprise(self) -> Float[Array, " Q"]:
+        """How far each share is off, as a normal number whose tail is that of the binomial law.
+
+        A normal law by itself is too narrow where nearly all observations should be inside.
+        """
+        from scipy.stats import binom, norm
+
+        inside = np.round(self.coverage.share * self.num_observations)
+        law = binom(self.num_observations, np.clip(self.coverage.expected, 0.0, 1.0))
+        below, above = law.cdf(inside), law.sf(inside - 1.0)
+        return np.where(below < above, norm.ppf(below), norm.isf(above))
 
     def __str__(self) -> str:
         table, unit = self.coverage, "labels" if self.has_labels else "width"
