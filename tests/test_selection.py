@@ -103,10 +103,12 @@ def test_laplace_scores_are_near_those_of_thirty_runs():
     assert abs(found.score + np.mean(fitted.log_predictive_density(X, labels))) > 0.04
 
 
-def test_rough_divergence_is_that_of_the_certificate():
+@pytest.mark.parametrize("name", ["Poisson", "StudentT"])
+def test_rough_divergence_is_that_of_the_certificate(name):
     counts = np.random.default_rng(4).poisson(np.exp(1.0 + np.sin(2.0 * X[:, 0]))).astype(float)
-    (found,) = score(lk.Poisson(), counts, None, [8])
-    posterior = ko.infer(jax.random.key(0), PRIOR, lk.Poisson(), X, counts, inducing_points=Z, num_particles=2000)
+    likelihood, y = (lk.Poisson(), counts) if name == "Poisson" else (lk.StudentT(4.0, 0.25), Y)
+    (found,) = score(likelihood, y, None, [8])
+    posterior = ko.infer(jax.random.key(0), PRIOR, likelihood, X, y, inducing_points=Z, num_particles=2000)
     certificate = posterior.certificate()
     assert certificate.divergence > 5.0 * certificate.standard_error
     assert 0.4 < found.divergence / certificate.divergence < 2.5
