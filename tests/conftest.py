@@ -47,6 +47,14 @@ SLOW = (
     "posterior/test_prediction.py::test_summaries_against_simulation[Poisson, square]",
     "posterior/test_prediction.py::test_summaries_against_simulation[Gamma]",
     "hyperparameters/test_faults.py::test_numbers_of_a_mean_are_learned_in_any_unit",
+    "posterior/test_certificate.py::test_divergence_against_quadrature_on_a_grid[Bernoulli-1]",
+    "posterior/test_certificate.py::test_divergence_against_quadrature_on_a_grid[StudentT-2]",
+    "posterior/test_certificate.py::test_divergence_against_quadrature_on_a_grid[Poisson-1]",
+    "posterior/test_certificate.py::test_bounds_hold_and_are_ordered[NegativeBinomial]",
+    "posterior/test_certificate.py::test_bounds_hold_and_are_ordered[Laplace]",
+    "diagnostics/test_calibration_repairs.py::test_tempered_laws_can_be_judged",
+    "diagnostics/test_calibration.py::test_crps_against_simulation[Gamma]",
+    "diagnostics/test_calibration.py::test_crps_against_simulation[Poisson]",
 )
 
 
