@@ -188,6 +188,15 @@ def test_other_reasons():
     assert ko.select_inducing(PRIOR, lk.Gaussian(0.3), twice, np.repeat(Y[:5], 4)).num_inducing <= 5
 
 
+def test_little_noise_needs_more_than_the_prior_variance():
+    # A millionth of the prior variance is much beside the noise.
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, (300, 2))
+    y = np.sin(5.0 * x[:, 0]) * np.cos(4.0 * x[:, 1]) + 1e-4 * np.random.default_rng(1).normal(size=300)
+    found = ko.select_inducing(ko.GaussianProcess(ko.kernels.SquaredExponential(0.7)), lk.Gaussian(1e-4), x, y)
+    at = int(np.flatnonzero(found.sizes == found.num_inducing)[0])
+    assert found.score[at] - np.min(found.score) < 0.015
+
+
 def test_ladder():
     assert ladder(40) == [8, 11, 16, 23, 32, 40]
     assert ladder(8) == [8]
@@ -199,8 +208,18 @@ def test_bad_input():
         ko.select_inducing(ko.kernels.Matern52(), lk.Gaussian(), X, Y)
     with pytest.raises(InputError, match="sum over data"):
         ko.select_inducing(PRIOR, lk.CustomJoint(lambda y, f: ((y - f) ** 2).sum()), X, Y)
-    with pytest.raises(InputError, match="`tolerance` must be a positive number"):
+    with pytest.raises(InputError, match="`tolerance` must be positive"):
         ko.select_inducing(PRIOR, lk.Gaussian(), X, Y, tolerance=0.0)
+    with pytest.raises(InputError, match="29 entries for 30 rows"):
+        ko.infer(jax.random.key(0), PRIOR, lk.Gaussian(), X, Y[:-1], num_inducing="auto")
+    with pytest.raises(InputError, match="`weights` must have shape"):
+        ko.infer(jax.random.key(0), PRIOR, lk.Gaussian(), X, Y, weights=np.ones(5), num_inducing="auto")
+    with pytest.raises(InputError, match="finite and not negative"):
+        ko.select_inducing(PRIOR, lk.Gaussian(), X, Y, weights=-np.ones(30))
+    with pytest.raises(InputError, match="all zero"):
+        ko.select_inducing(PRIOR, lk.Gaussian(), X, Y, weights=np.zeros(30))
+    with pytest.raises(InputError, match=r"noise.*7 entries"):
+        ko.select_inducing(PRIOR, lk.Gaussian(np.full(7, 0.1)), X, Y)
     with pytest.raises(InputError, match='"auto" or None'):
         ko.infer(jax.random.key(0), PRIOR, lk.Gaussian(), X, Y, num_inducing="many")
     with pytest.raises(InputError, match="greedy order"):

@@ -93,26 +93,35 @@ def _from_range(width: float) -> float:
 
 
 def gaussian_gap(
-    gram: Float[np.ndarray, "M M"], aim: Float[np.ndarray, " M"], total: float, noise_trace: float
+    root: Float[np.ndarray, "K M"],
+    aim: Float[np.ndarray, " K"],
+    rest: float,
+    noise_trace: float,
+    gram: Float[np.ndarray, "M M"] | None = None,
 ) -> float:
     """U − ELBO: an upper bound, in nats, on the divergence of a Gaussian model from the full posterior.
 
+    With e = S^{−1/2}(y − m) and Q in the same units, eᵀ(Q + I)⁻¹e − eᵀ(Q + aI)⁻¹e = (a − 1) uᵀv for u = (Q + I)⁻¹e and
+    v = (Q + aI)⁻¹e, which takes no difference of large numbers.
+
     Arguments:
-        gram: G = ψᵀS⁻¹ψ.
-        aim: b = ψᵀS⁻¹(y − m).
-        total: (y − m)ᵀS⁻¹(y − m).
+        root: R of a QR factorisation of S^{−1/2}ψ, or that matrix itself.
+        aim: Qᵀe of the same factorisation, or e itself.
+        rest: |e|² − |aim|².
         noise_trace: t = Σ_n σ_n²/s_n².
+        gram: RᵀR where it is known.
 
     >>> import numpy as np, kosambi as ko
-    >>> ko.bounds.gaussian_gap(np.eye(1), np.ones(1), 4.0, 0.0)
+    >>> ko.bounds.gaussian_gap(np.eye(1), np.ones(1), 3.0, 0.0)
     0.0
     """
+    gram = root.T @ root if gram is None else gram
+    projected, unit = root.T @ aim, np.eye(len(gram))
 
-    def misfit(scale: float) -> float:
-        """(y − m)ᵀ(Q + scale·S)⁻¹(y − m), by the matrix inversion lemma."""
-        shifted = gram + scale * np.eye(len(gram))
-        explained = aim @ scipy.linalg.solve(shifted, aim, assume_a="pos", check_finite=False)
-        return (total - float(explained)) / scale
+    def solved(scale: float) -> np.ndarray:
+        """(Q + scale·I)⁻¹ aim, by the matrix inversion lemma."""
+        inner = scipy.linalg.solve(gram + scale * unit, projected, assume_a="pos", check_finite=False)
+        return (aim - root @ inner) / scale
 
-    # What is left when rounding is not is at least zero.
-    return 0.5 * (noise_trace + max(misfit(1.0) - misfit(1.0 + noise_trace), 0.0))
+    overlap = float(solved(1.0) @ solved(1.0 + noise_trace)) + max(rest, 0.0) / (1.0 + noise_trace)
+    return 0.5 * noise_trace * (1.0 + max(overlap, 0.0))

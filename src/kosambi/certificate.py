@@ -21,7 +21,8 @@ from jaxtyping import Float, Int
 from kosambi._types import Array
 from kosambi.bounds import DivergenceBounds, divergence_bounds, gaussian_gap
 from kosambi.data_terms import QuadraticTerm
-from kosambi.errors import InputError
+from kosambi.diagnostics.report import Report
+from kosambi.errors import InputError, as_count
 from kosambi.likelihoods import CustomJoint, Gaussian
 from kosambi.measures import PointMeasure
 from kosambi.precision import compiled
@@ -31,11 +32,13 @@ from kosambi.target import Target
 
 ENOUGH_PARTICLES = 1000
 """From so many on the standard error itself can be trusted."""
+FEWEST_FOR_TAIL = 25
+"""Fewer draws have no tail of weights to judge."""
 LARGEST_PARETO_K = 0.7
 """Above it importance weights cannot be trusted (Vehtari et al. 2024)."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Certificate:
     """What is known about the error of a posterior. `Posterior.certificate` makes it; `str` puts it in words.
 
@@ -43,7 +46,7 @@ class Certificate:
     """
 
     divergence: float
-    """KL(Π_∞, Π*), estimated on the particles; 0 where the draws follow Π* anyway."""
+    """KL(Π_∞, Π*), estimated on the particles; 0 where Π* itself is sampled from; NaN where it cannot be estimated."""
     standard_error: float
     """Of the estimate; NaN where none exists."""
     bounds: DivergenceBounds
@@ -55,7 +58,7 @@ class Certificate:
     residual_trace: float
     """tr Σ, that variance itself."""
     remainder: float
-    """R_M, the mean residual variance under ν (paper, Theorem 2); over the data for a `GaussianProcess`."""
+    """R_M, the mean residual variance under ν (paper, Theorem 2); over the data where ν is not made of points."""
     pareto_k: float
     """k̂ of the weights that carry the draws over to Π*; below 0.7 they can be trusted. −inf if all are equal, NaN if
     there are too few draws (25) for a tail."""
@@ -78,20 +81,38 @@ class Certificate:
         """How many equal weights the weights are worth, 1/Σw²."""
         return float(1.0 / np.sum(np.square(self.weights)))
 
+    @property
+    def can_reweight(self) -> bool:
+        """Whether the weights are even enough: no weight beyond twice the mean, or k̂ below 0.7."""
+        return bool(np.max(self.weights) * self.num_particles < 2.0 or self.pareto_k < LARGEST_PARETO_K)
+
+    @property
+    def largest_error(self) -> float:
+        """No probability under Π_∞ is off by more than this, against Π*: √(KL/2) (Pinsker).
+
+        KL is the estimate with two standard errors, or the proven bound if that is less; 1 where neither is known.
+        """
+        known = [] if self.bound is None else [self.bound]
+        if np.isfinite(self.standard_error) and self.can_reweight:
+            known.append(self.divergence + 2.0 * self.standard_error)
+        return float(min(1.0, np.sqrt(0.5 * min(known)))) if known else 1.0
+
     def __str__(self) -> str:
-        error = "" if not np.isfinite(self.standard_error) else f" ± {self.standard_error:.2g}"
-        lines = [
-            f"The draws are {self.divergence:.3g}{error} nats from the best law with these coordinates: "
-            f"{_in_words(self.divergence)}.",
-            f"  bound on that: {self.bounds.reason if self.bound is None else f'{self.bound:.3g} nats, proven'}"
-            + ("" if self.bounds.theorem is None else f" (the paper's Theorem 2: {self.bounds.theorem:.3g})"),
-            f"  prior variance at the data left out by the coordinates: {100 * self.residual_share:.3g} %; "
-            f"R_M {self.remainder:.3g}",
-        ]
+        lines = [_first_line(self)]
+        if self.bound != 0.0:
+            theorem = self.bounds.theorem
+            lines.append(
+                f"  bound on that: {self.bounds.reason if self.bound is None else f'{self.bound:.3g} nats, proven'}"
+                + ("" if theorem is None else f" (the paper's Theorem 2: {theorem:.3g})")
+            )
         if self.full_bound is not None:
             lines.append(f"  from the full posterior: at most {self.full_bound:.3g} nats for all data together")
-        if np.isfinite(self.pareto_k):
-            verdict = "can" if self.pareto_k < LARGEST_PARETO_K else "cannot"
+        lines.append(
+            f"  prior variance at the data left out by the coordinates: {100 * self.residual_share:.3g} %; "
+            f"R_M {self.remainder:.3g}"
+        )
+        if self.pareto_k > -np.inf:
+            verdict = "can" if self.can_reweight else "cannot"
             lines.append(f"  the draws {verdict} be reweighted to that law: Pareto k {self.pareto_k:.2f}")
         return "\n".join(lines + [f"  note: {text}" for text in self.notes])
 
@@ -100,34 +121,53 @@ class Certificate:
         printer.text(str(self))  # type: ignore[attr-defined]
 
 
-def _in_words(divergence: float) -> str:
-    # By Pinsker's inequality no probability is off by more than √(KL/2).
-    off = 100.0 * min(1.0, np.sqrt(0.5 * max(divergence, 0.0)))
-    return f"no probability is off by more than {off:.2g} %" if off < 100 else "probabilities may be far off"
+def _first_line(certificate: Certificate) -> str:
+    if certificate.bound == 0.0:
+        return "The law that was sampled from is the best one with these coordinates."
+    error = "" if not np.isfinite(certificate.standard_error) else f" ± {certificate.standard_error:.2g}"
+    largest = certificate.largest_error
+    words = f"no probability differs by more than {100 * largest:.2g} %" if largest < 1 else "how far is not known"
+    return (
+        f"The law that was sampled from is {certificate.divergence:.3g}{error} nats from the best one with these "
+        f"coordinates: {words}."
+    )
 
 
-def certify(target: Target, particles: Particles, num_nodes: int | None = None) -> Certificate:
-    """The certificate of particles that were drawn from `target`; `num_nodes` is for the quadrature of V*."""
+def certify(
+    target: Target,
+    particles: Particles,
+    *,
+    report: Report | None = None,
+    reweighting: Certificate | None = None,
+    num_nodes: int | None = None,
+) -> Certificate:
+    """The certificate of particles that were drawn from `target`.
+
+    Arguments:
+        target: the potential that was sampled from.
+        particles: the draws.
+        report: how they were drawn.
+        reweighting: of the draws that these were taken from by weight, if they were.
+        num_nodes: of the quadrature of V*; chosen from the residual when None.
+    """
     _check(target)
+    if num_nodes is not None:
+        as_count("num_nodes", num_nodes)
     residual = np.asarray(target.basis.residual_variance(target.x))
     prior = np.asarray(target.basis.prior.variance(target.x))
     bounds = divergence_bounds(target.likelihood, np.asarray(target.y), residual, target.weights)
-    notes: list[str] = []
-    if target.kind == "optimal" or isinstance(target.likelihood, Gaussian):
-        count = particles.num_particles
-        divergence, error, pareto_k, quadrature = 0.0, 0.0, -np.inf, 0.0
-        weights = np.full(count, 1.0 / count)
-        if target.kind == "optimal":
-            bounds = DivergenceBounds(None, None, 0.0, "")
-            notes.append("the draws were made from that best law itself")
-    else:
+    count = particles.num_particles
+    divergence, error, pareto_k, quadrature = 0.0, 0.0, -np.inf, 0.0
+    weights, notes = np.full(count, 1.0 / count), _origin(report, reweighting, particles)
+    if target.kind == "optimal":
+        bounds = DivergenceBounds(None, None, 0.0, "")
+    elif not isinstance(target.likelihood, Gaussian):
         delta, quadrature = differences(target, particles, num_nodes)
         divergence, error = divergence_estimate(delta)
         weights, pareto_k = smoothed_weights(-delta)
-        notes += _doubts(target, particles, pareto_k, quadrature, divergence)
         if np.any(target.likelihood.has_pole(np.asarray(target.y))):
             error = np.nan
-    return Certificate(
+    found = Certificate(
         divergence=divergence,
         standard_error=error,
         bounds=bounds,
@@ -137,10 +177,11 @@ def certify(target: Target, particles: Particles, num_nodes: int | None = None) 
         remainder=_remainder(target, residual),
         pareto_k=pareto_k,
         weights=weights,
-        num_particles=particles.num_particles,
+        num_particles=count,
         quadrature_error=quadrature,
         notes=tuple(notes),
     )
+    return found if bounds.smallest == 0.0 else dataclasses.replace(found, notes=(*notes, *_doubts(target, found)))
 
 
 def differences(
@@ -149,7 +190,9 @@ def differences(
     """Δ on the particles of a projected target, (J,), and the largest error of its quadrature."""
     best = target.with_potential("optimal", num_nodes=num_nodes)
     u = particles.coordinates
-    delta = np.asarray(best.potential(u)) - np.asarray(target.potential(u))
+    with np.errstate(invalid="ignore"):
+        # Both can be infinite; what becomes of that is for the certificate to say.
+        delta = np.asarray(best.potential(u)) - np.asarray(target.potential(u))
     return delta, float(np.max(best.quadrature_error(u)))
 
 
@@ -160,18 +203,23 @@ def divergence_estimate(delta: Float[np.ndarray, " J"]) -> tuple[float, float]:
     >>> ko.certificate.divergence_estimate(np.full(100, 3.0))
     (0.0, 0.0)
     """
+    if len(delta) < 2 or not np.all(np.isfinite(delta)):
+        return np.nan, np.nan
     centred = delta - np.mean(delta)
     # The largest weight is one, so that nothing overflows.
     top = float(np.max(-centred))
     weights = np.exp(-centred - top)
     mean = float(np.mean(weights))
-    count = len(delta)
-    error = float(np.std(centred + weights / mean, ddof=1) / np.sqrt(count)) if count > 1 else np.nan
+    error = float(np.std(centred + weights / mean, ddof=1) / np.sqrt(len(delta)))
     return float(np.log(mean) + top), error
 
 
 def smoothed_weights(log_weights: Float[np.ndarray, " J"]) -> tuple[Float[np.ndarray, " J"], float]:
     """Pareto-smoothed weights with sum one, and k̂ (BlackJAX)."""
+    # A draw whose weight is not a number has none.
+    log_weights = np.where(np.isfinite(log_weights), log_weights, -np.inf)
+    if not np.any(np.isfinite(log_weights)):
+        return np.full(len(log_weights), 1.0 / len(log_weights)), np.nan
     if np.ptp(log_weights) < 1e-12:
         return np.full(len(log_weights), 1.0 / len(log_weights)), -np.inf
     # Imported here because BlackJAX takes as long to import as the rest.
@@ -180,7 +228,11 @@ def smoothed_weights(log_weights: Float[np.ndarray, " J"]) -> tuple[Float[np.nda
     with jax.enable_x64(True):
         smoothed, pareto_k = compiled(psis_weights)(log_weights)
     weights = np.exp(np.asarray(smoothed))
-    return weights / np.sum(weights), float(pareto_k) if np.isfinite(pareto_k) else np.nan
+    weights = weights / np.sum(weights)
+    if len(weights) < FEWEST_FOR_TAIL:
+        return weights, np.nan
+    # One weight beside which all others vanish leaves no tail to fit.
+    return weights, float(pareto_k) if np.isfinite(pareto_k) else np.inf
 
 
 def systematic(generator: np.random.Generator, weights: Float[np.ndarray, " J"]) -> Int[np.ndarray, " J"]:
@@ -208,26 +260,46 @@ def _check(target: Target) -> None:
         )
 
 
-def _doubts(target: Target, particles: Particles, pareto_k: float, quadrature: float, divergence: float) -> list[str]:
+def _origin(report: Report | None, reweighting: Certificate | None, particles: Particles) -> list[str]:
+    """Doubts about where the draws come from, which no estimate on them can see."""
     notes = []
+    if reweighting is not None:
+        notes.append(
+            f"these draws were taken from others by weight and are worth {reweighting.effective_draws:.0f} "
+            f"(Pareto k {reweighting.pareto_k:.2f})" + ("" if reweighting.can_reweight else ", too few to be trusted")
+        )
+    if report is not None and not report.converged:
+        notes.append("the sampler has not converged, so the draws need not follow the law that this speaks of")
+    if report is None and particles.law is None:
+        notes.append("the draws come without a report and are taken for draws from the law of their target")
+    return notes
+
+
+def _doubts(target: Target, found: Certificate) -> list[str]:
+    notes = []
+    if not np.isfinite(found.divergence):
+        notes.append("the difference of the two potentials is not finite on some draws, or there is only one draw")
+        return notes
     if np.any(target.likelihood.has_pole(np.asarray(target.y))):
         notes.append(
             "the cost is infinite at some f, where the weights have no variance: the divergence is an estimate "
             "without a standard error"
         )
-    if particles.num_particles < ENOUGH_PARTICLES:
+    if found.num_particles < ENOUGH_PARTICLES:
         notes.append(
-            f"{particles.num_particles} particles: the error of the estimate is itself uncertain below "
-            f"{ENOUGH_PARTICLES}"
+            f"{found.num_particles} particles: the error of the estimate is itself uncertain below {ENOUGH_PARTICLES}"
         )
-    if not pareto_k < LARGEST_PARETO_K:
+    if np.isnan(found.pareto_k):
+        notes.append(f"{FEWEST_FOR_TAIL} particles or more are needed to judge the weights; raise `num_particles`")
+    elif not found.can_reweight:
         notes.append(
-            f"the weights are too uneven (Pareto k {pareto_k:.2f}) for the estimate to be trusted; draw with "
+            f"the weights are too uneven (Pareto k {found.pareto_k:.2f}) for the estimate to be trusted; draw with "
             'potential="optimal" instead'
         )
-    if quadrature > 0.1 * max(divergence, 1e-6):
+    if found.quadrature_error > 0.1 * max(found.divergence, 1e-6):
         notes.append(
-            f"numerical integration is good to {quadrature:.1g} nats only; `certificate(num_nodes=...)` asks for more"
+            f"numerical integration is good to {found.quadrature_error:.1g} nats only; "
+            "`certificate(num_nodes=...)` asks for more"
         )
     return notes
 
@@ -241,8 +313,8 @@ def _full_bound(target: Target, residual: Float[np.ndarray, " N"]) -> float | No
     precision = counts / np.square(np.asarray(likelihood.noise))
     error = np.asarray(target.y) - np.asarray(target.basis.prior.mean_at(target.x))
     root, aim = np.asarray(term.root), np.asarray(term.aim)
-    total = float(np.sum(precision * np.square(error)))
-    return gaussian_gap(root.T @ root, root.T @ aim, total, float(np.sum(precision * residual)))
+    rest = float(np.sum(precision * np.square(error)) - np.sum(np.square(aim)))
+    return gaussian_gap(root, aim, rest, float(np.sum(precision * residual)))
 
 
 def _remainder(target: Target, residual: Float[np.ndarray, " N"]) -> float:

@@ -88,12 +88,12 @@ def _gaussian(
     root_precision = np.sqrt(counts) / noise
     scaled, error = psi * root_precision[:, None], (y - offset) * root_precision
     gram, aim = scaled.T @ scaled, scaled.T @ error
-    total, found = float(error @ error), []
+    found = []
     for size in sizes:
         residual, share = _share(psi[:, :size], variance)
         trace = float(np.sum(np.square(root_precision) * residual))
         block = gram[:size, :size]
-        gap = gaussian_gap(block, aim[:size], total, trace) / float(np.sum(counts))
+        gap = gaussian_gap(scaled[:, :size], error, 0.0, trace, block) / float(np.sum(counts))
         factor = scipy.linalg.cholesky(block + np.eye(size), lower=True, check_finite=False)
         loads = scipy.linalg.solve_triangular(factor, scaled[:, :size].T, lower=True, check_finite=False)
         leverage = np.minimum(np.einsum("mn,mn->n", loads, loads), 1.0 - 1e-12)

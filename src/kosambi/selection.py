@@ -14,8 +14,9 @@ either, so the points must also explain half of the prior variance at the data a
 And the divergence that the certificate measures, KL(Π_∞, Π*), must be small, roughly: ½ Var Δ to first order
 around the mode. Nothing is random, so the answer is the same for every key.
 
-The growth ends earlier where the distance from the full posterior is proven to be small (`kosambi.bounds`), where the
-points explain all prior variance at the data, or where a budget of memory or time is spent.
+The growth ends earlier where the distance from the full posterior is proven to be small (`kosambi.bounds`), where a
+budget of memory or time is spent, or, for a likelihood without such scores, where a thousandth of the prior variance at
+the data is left open.
 """
 
 from __future__ import annotations
@@ -29,21 +30,20 @@ import scipy.linalg
 from jaxtyping import Float, Int
 
 from kosambi._types import ArrayLike
-from kosambi.errors import InputError, TruncationWarning, as_float_array, as_inputs
+from kosambi.errors import InputError, TruncationWarning, as_inputs, as_positive
 from kosambi.inducing import greedy_path
 from kosambi.leave_one_out import Scores, scores
-from kosambi.likelihoods import AbstractLikelihood, CustomJoint
+from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.precision import public
 from kosambi.priors import AbstractPrior
+from kosambi.target import as_weights, check_length
 
 TOLERANCE = 0.015
 """Nats an observation that more points may gain before they are worth taking."""
 MAX_BYTES = 2 * 2**30
 """Memory that the search may use when no other number is given."""
-MAX_SECONDS = 60.0
+MAX_SECONDS = 120.0
 """Time that it may use when no other number is given."""
-ALL_VARIANCE = 1e-6
-"""Below this share of the prior variance at the data nothing is left to explain."""
 LARGEST_DIVERGENCE = 0.05
 """Nats, for all data together, that the draws may be from the best law with the same coordinates, roughly."""
 LARGEST_SHARE = 0.5
@@ -63,12 +63,12 @@ REASONS = {
     "certificate": "the posterior is proven to be within {tolerance:g} nats an observation of the full one",
     "variance": "the points explain the prior variance at the data",
     "rows": "there are no more distinct rows",
-    "memory": "the budget of memory is spent; more points would predict better",
-    "time": "the budget of time is spent; more points would predict better",
+    "memory": "the budget of memory is spent; more points may do better",
+    "time": "the budget of time is spent; more points may do better",
 }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Selection:
     """Inducing points chosen by `select_inducing`, and why so many."""
 
@@ -157,14 +157,19 @@ def select_inducing(
             f"`select_inducing` needs a likelihood that is a sum over data. Got {type(likelihood).__name__}. "
             "Give `num_inducing` as a number."
         )
-    limits = {"tolerance": tolerance, "max_seconds": max_seconds, "max_bytes": max_bytes}
-    for name, value in limits.items():
-        if not np.isscalar(value) or not float(value) > 0:  # type: ignore[arg-type]
-            raise InputError(f"`{name}` must be a positive number. Got {value!r}.")
+    tolerance, max_seconds, max_bytes = (
+        float(as_positive(name, value))
+        for name, value in (("tolerance", tolerance), ("max_seconds", max_seconds), ("max_bytes", max_bytes))
+    )
     began = time.perf_counter()
     x = as_inputs("x", x, prior.num_columns)
     y = likelihood.check(y)
-    counts = np.ones(len(y)) if weights is None else np.asarray(as_float_array("weights", weights))
+    check_length("y", y, x)
+    if isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1:
+        check_length("Gaussian(noise=...)", likelihood.noise, x)
+    counts = np.ones(len(y)) if weights is None else np.asarray(as_weights(weights, x))
+    if not np.any(counts > 0):
+        raise InputError("`weights` are all zero, so there are no data to choose inducing points by. Give a number.")
     distinct = len(np.unique(np.asarray(x), axis=0))
     afford = max(SMALLEST, int(max_bytes / (8 * _MATRICES * len(y))))
     search = _Search(prior, likelihood, np.asarray(x), np.asarray(y), counts, float(tolerance))
@@ -242,7 +247,7 @@ class _Search:
     def _enough(self, size: int, larger: list[int], has_seen: bool) -> str | None:
         at = self.found[size]
         has_score = bool(np.isfinite(at.score))
-        if at.residual_share < (ALL_VARIANCE if has_score else VARIANCE_WITHOUT_SCORE):
+        if not has_score and at.residual_share < VARIANCE_WITHOUT_SCORE:
             return "variance"
         if at.gap < self.tolerance:
             return "certificate"

@@ -74,8 +74,8 @@ class Target(Module):
                 "`Target` needs concrete arrays. Build it outside `jit`; its potential may be used inside."
             )
         self.y = likelihood.check(y)
-        _check_length("y", self.y, self.x)
-        self.weights = None if weights is None else _as_weights(weights, self.x)
+        check_length("y", self.y, self.x)
+        self.weights = None if weights is None else as_weights(weights, self.x)
         offset = at_rest(basis.prior.mean_at(self.x))
         # Formed once: a triangular solve for every particle at every step would cost as much as the data.
         self.inverse_root = basis.whiten(np.eye(basis.size))
@@ -89,7 +89,7 @@ class Target(Module):
             self.term = JointTerm(likelihood, psi, self.y, offset)
         elif isinstance(likelihood, Gaussian):
             if likelihood.noise.ndim == 1:
-                _check_length("Gaussian(noise=...)", likelihood.noise, self.x)
+                check_length("Gaussian(noise=...)", likelihood.noise, self.x)
             self.term = at_rest(_quadratic(likelihood, psi, self.y, offset, self.weights, deviation))
         else:
             rule = None if deviation is None else likelihood.rule(deviation, num_nodes)
@@ -268,12 +268,14 @@ def _as_kind(potential: object, basis: AbstractBasis, likelihood: AbstractLikeli
     return str(potential)
 
 
-def _check_length(name: str, values: Array, x: Array) -> None:
+def check_length(name: str, values: Array, x: Array) -> None:
+    """Refuse numbers that are not one a row of x."""
     if values.shape[0] != x.shape[0]:
         raise InputError(f"`{name}` has {values.shape[0]} entries for {x.shape[0]} rows of x. Give one for each row.")
 
 
-def _as_weights(weights: ArrayLike, x: Array) -> Float[Array, " N"]:
+def as_weights(weights: ArrayLike, x: Array) -> Float[Array, " N"]:
+    """Checked counts of the data, (N,)."""
     array = as_float_array("weights", weights)
     if array.shape != (x.shape[0],):
         raise InputError(f"`weights` must have shape ({x.shape[0]},), one a row of x. Got shape {array.shape}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -224,3 +225,16 @@ def test_bad_input_to_one_function():
         cal.TemperedLabels(labels, 2.0).quantile(0.5)
     with pytest.raises(InputError, match=r"`plots.calibration` needs a `Calibration`"):
         ko.plots.calibration(prediction)
+
+
+def test_sets_that_hold_all_labels_are_no_surprise():
+    x = np.linspace(-1.0, 1.0, 60)[:, None]
+    labels = (np.random.default_rng(0).uniform(size=60) < 0.5).astype(float)
+    posterior = ko.infer(
+        jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Bernoulli(), x, labels, num_inducing=5
+    )
+    report = ko.diagnostics.calibration.calibration_report(posterior.predict(x), labels)
+    assert np.all(report.coverage.share[-2:] == 1.0)
+    assert report.verdict.startswith("Calibrated")
+    few = ko.diagnostics.calibration.calibration_report(posterior.predict(x[:3]), labels[:3])
+    assert "too few" in few.verdict

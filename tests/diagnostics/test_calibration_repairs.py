@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import jax
 import numpy as np
 import pytest
 import scipy.stats
@@ -255,3 +256,13 @@ def test_the_least_number_of_held_out_data():
     fewer = prediction_of(lk.Gaussian(0.4), np.zeros((1, 18)), np.ones(18))
     with pytest.raises(InputError, match="at least 19"):
         cal.conformal(fewer, np.zeros(18))
+
+
+def test_tempering_does_not_make_something_of_rounding():
+    x = np.linspace(-2.0, 2.0, 100)[:, None]
+    labels = (np.sin(3.0 * x[:, 0]) > 0).astype(float)
+    posterior = ko.infer(
+        jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Bernoulli(), x, labels, num_inducing=5
+    )
+    # Far away all probabilities are one half, whatever the temperature.
+    assert ko.diagnostics.calibration.temper(posterior.predict(x + 1e4), labels).factor == 1.0

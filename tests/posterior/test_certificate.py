@@ -10,7 +10,7 @@ from tests.samplers.grids import grid_of, small_target
 
 import kosambi as ko
 from kosambi.certificate import certify, divergence_estimate, smoothed_weights
-from kosambi.errors import InputError, WeightWarning
+from kosambi.errors import ConvergenceWarning, InputError, WeightWarning
 
 lk = ko.likelihoods
 RNG = np.random.default_rng(11)
@@ -182,7 +182,8 @@ def test_divergence_against_dense_computation_with_many_data():
     influence = delta + np.exp(-delta) / np.mean(np.exp(-delta))
     np.testing.assert_allclose(certificate.standard_error, np.std(influence, ddof=1) / np.sqrt(1000), rtol=1e-6)
     assert certificate.divergence + 5.0 * certificate.standard_error < certificate.bound
-    assert "no probability is off by more than" in str(certificate)
+    assert "no probability differs by more than" in str(certificate)
+    assert certificate.largest_error == np.sqrt((certificate.divergence + 2.0 * certificate.standard_error) / 2.0)
 
 
 def test_several_latent_functions():
@@ -243,7 +244,38 @@ def test_a_warning_where_weights_are_too_uneven():
         target, ko.samplers.Particles.from_coordinates(target, np.zeros((10, 2)) + RNG.normal(size=(10, 2)))
     )
     with pytest.warns(WeightWarning, match="optimal"):
-        few.reweighted(jax.random.key(0))
+        again = few.reweighted(jax.random.key(0))
+    # It does not forget where its draws come from.
+    assert any("taken from others by weight" in note for note in again.certificate().notes)
+    assert any("25 particles or more" in note for note in few.certificate().notes)
+    assert any("without a report" in note for note in few.certificate().notes)
+
+
+def test_a_sampler_that_has_not_converged_is_noted():
+    target = small_target(*Y["Bernoulli"])
+    slow = ko.samplers.EulerMaruyama(step_size=1e-4, num_steps=5)
+    with pytest.warns(ConvergenceWarning):
+        particles, report = ko.sample(jax.random.key(0), target, slow, num_particles=40)
+    certificate = ko.Posterior(target, particles, report).certificate()
+    assert any("has not converged" in note for note in certificate.notes)
+
+
+def test_what_cannot_be_estimated_is_not_a_number():
+    target = small_target(*Y["Poisson"])
+    one = ko.Posterior(target, ko.samplers.Particles.from_coordinates(target, np.zeros((1, 2)))).certificate()
+    assert np.isnan(one.divergence)
+    assert "how far is not known" in str(one)
+    far = ko.samplers.Particles.from_coordinates(target, np.array([[1e4, 1e4], [0.0, 0.0], [0.1, 0.0]]))
+    certificate = ko.Posterior(target, far).certificate()
+    assert np.isnan(certificate.divergence)
+    assert any("not finite" in note for note in certificate.notes)
+    np.testing.assert_allclose(np.sum(certificate.weights), 1.0)
+
+
+def test_nearly_equal_weights_are_never_too_uneven():
+    target = small_target(*Y["Bernoulli"])
+    close = ko.samplers.Particles.from_coordinates(target, 1e-3 * np.random.default_rng(0).normal(size=(30, 2)))
+    assert ko.Posterior(target, close).certificate().can_reweight
 
 
 def test_estimate_of_a_normal_difference():
@@ -274,3 +306,6 @@ def test_bad_input():
     posterior = ko.infer(jax.random.key(0), element, joint, x, y, num_inducing=5)
     with pytest.raises(InputError, match="does not split over data"):
         posterior.certificate()
+    gaussian = ko.infer(jax.random.key(0), ko.kernels.Matern52(), lk.Gaussian(), x, y, num_inducing=5)
+    with pytest.raises(InputError, match="`num_nodes` must be at least 1"):
+        gaussian.certificate(num_nodes=-3)

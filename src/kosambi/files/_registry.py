@@ -22,7 +22,7 @@ from kosambi.basis import _residual
 from kosambi.bounds import DivergenceBounds
 from kosambi.certificate import Certificate
 from kosambi.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
-from kosambi.diagnostics import Report
+from kosambi.diagnostics import Report, calibration
 from kosambi.draws import FunctionDraws, Named
 from kosambi.hyperparameters import FitReport
 from kosambi.inducing import GreedySelection
@@ -63,6 +63,10 @@ _OTHERS: Mapping[str, type] = {
     "bounds.DivergenceBounds": DivergenceBounds,
     "certificate.Certificate": Certificate,
     "selection.Selection": Selection,
+    "calibration.Coverage": calibration.Coverage,
+    "calibration.Calibration": calibration.Calibration,
+    "calibration.Tempering": calibration.Tempering,
+    "calibration.Conformal": calibration.Conformal,
     "draws.FunctionDraws": FunctionDraws,
     "draws.Named": Named,
     "posterior.BasisExpansion": BasisExpansion,
@@ -77,6 +81,7 @@ _PLAIN: Mapping[type, Mapping[str, Any]] = {
         "target": Target,
         "particles": samplers.Particles,
         "selection": Selection | None,
+        "reweighting": Certificate | None,
         "_report": Report | None,
         "_notes": tuple[str, ...],
         "_largest_variance": float,

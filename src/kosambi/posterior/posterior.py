@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis
-from kosambi.certificate import LARGEST_PARETO_K, Certificate, certify, systematic
+from kosambi.certificate import Certificate, certify, systematic
 from kosambi.diagnostics.report import Report
 from kosambi.draws import FunctionDraws
 from kosambi.errors import (
@@ -78,6 +78,8 @@ class Posterior:
         self._report = report
         self.selection: Selection | None = None
         """Why there are so many inducing points, where `infer` was asked to choose their number."""
+        self.reweighting: Certificate | None = None
+        """The certificate of the draws that these were taken from by weight; see `reweighted`."""
         self._notes: tuple[str, ...] = ()
         self._largest_variance = float(np.max(np.asarray(target.basis.prior.variance(target.x))))
 
@@ -133,7 +135,9 @@ class Posterior:
         >>> certificate.divergence < certificate.bound < certificate.bounds.theorem
         True
         """
-        return certify(self.target, self.particles, num_nodes)
+        return certify(
+            self.target, self.particles, report=self._report, reweighting=self.reweighting, num_nodes=num_nodes
+        )
 
     def reweighted(self, key: Key, *, num_nodes: int | None = None) -> Posterior:
         """The posterior with draws from the best law with the same coordinates: these draws, taken again by weight.
@@ -154,10 +158,10 @@ class Posterior:
         """
         generator = host_generator(check_key(key))
         certificate = self.certificate(num_nodes=num_nodes)
-        if not certificate.pareto_k < LARGEST_PARETO_K:
+        if not certificate.can_reweight:
             warnings.warn(
-                f"The weights are too uneven to carry the draws over (Pareto k {certificate.pareto_k:.2f}). Draw again "
-                'with potential="optimal".',
+                f"The weights of {self.num_particles} draws cannot carry them over (Pareto k "
+                f'{certificate.pareto_k:.2f}, worth {certificate.effective_draws:.0f}). Draw with potential="optimal".',
                 WeightWarning,
                 stacklevel=2,
             )
@@ -165,7 +169,9 @@ class Posterior:
         # In closed form, or of equal weight: every draw once.
         chosen = systematic(generator, np.asarray(certificate.weights))
         particles = Particles(self.particles.coordinates[chosen], self.particles.whitened[chosen], self.particles.law)
-        return Posterior(target, particles, self._report)
+        posterior = Posterior(target, particles, self._report)
+        posterior.selection, posterior.reweighting = self.selection, certificate
+        return posterior
 
     @public
     def functions(

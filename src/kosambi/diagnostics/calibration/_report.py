@@ -14,6 +14,8 @@ from kosambi.diagnostics.calibration._scores import LEVELS, Coverage, coverage, 
 
 # How far a coverage may be from what is expected, as a standard normal number, and a p-value; beyond them it is said.
 _FAR, _UNLIKELY = 3.0, 1e-3
+# Below so many observations no coverage is a surprise.
+_FEW = 10
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,7 +52,9 @@ class Calibration:
             how = "Too sure: intervals are too narrow" if off[worst] < 0 else "Not sure enough: intervals are too wide"
             return f"{how}, {share:.1f} % inside where {expected:.1f} % are expected."
         if self.p_value < _UNLIKELY:
-            return "Coverage is as expected, but the laws are off in place or shape: the PIT is not uniform."
+            return "Coverage is near what is expected, but the laws are off in place or shape: the PIT is not uniform."
+        if self.num_observations < _FEW:
+            return f"{self.num_observations} observations are too few to judge calibration by."
         return "Calibrated, as far as these data can tell."
 
     def _surprise(self) -> Float[Array, " Q"]:
@@ -63,7 +67,8 @@ class Calibration:
         inside = np.round(self.coverage.share * self.num_observations)
         law = binom(self.num_observations, np.clip(self.coverage.expected, 0.0, 1.0))
         below, above = law.cdf(inside), law.sf(inside - 1.0)
-        return np.where(below < above, norm.ppf(below), norm.isf(above))
+        # Of two tails above one half neither is a surprise: the law has a step there.
+        return np.where(below < above, np.minimum(norm.ppf(below), 0.0), np.maximum(norm.isf(above), 0.0))
 
     def __str__(self) -> str:
         table, unit = self.coverage, "labels" if self.has_labels else "width"

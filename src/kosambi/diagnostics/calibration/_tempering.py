@@ -34,6 +34,8 @@ from kosambi.likelihoods import AbstractLikelihood
 SMALLEST, LARGEST = 1e-4, 1e4
 """Between which factors the best one is looked for."""
 # Half a decade apart, so that of several minima the lowest is found.
+# A gain of the mean log density below this part of it is rounding.
+_SMALLEST_GAIN = 1e-9
 _GRID = np.linspace(np.log(SMALLEST), np.log(LARGEST), 17)
 
 
@@ -115,7 +117,15 @@ def temper(prediction: Law, y: ArrayLike) -> Tempering:
     logarithm, is_at_bound = _minimiser(score)
     after = score(logarithm)
     # Where the held-out data say nothing, rounding must not say it for them.
-    factor, after = (float(np.exp(logarithm)), after) if after < before else (1.0, before)
+    if before - after > _SMALLEST_GAIN * (1.0 + abs(before)):
+        factor = float(np.exp(logarithm))
+    else:
+        factor, after, is_at_bound = 1.0, before, False
+    if not np.isfinite(before):
+        raise InputError(
+            "`y` has observations to which the predictive laws give no density at all, so no factor can be found. "
+            f"Look at row {int(np.argmin(prediction.log_density(y)))} of y."
+        )
     if is_at_bound:
         warnings.warn(
             f"The best factor lies at or beyond {factor:g}, where the search ends. The held-out data are too few, or "
