@@ -240,9 +240,9 @@ def test_a_warning_where_weights_are_too_uneven():
     heavy = smoothed_weights(RNG.standard_cauchy(500))
     assert heavy[1] > 0.7
     assert posterior.certificate().num_particles == 200
-    few = ko.Posterior(
-        target, ko.samplers.Particles.from_coordinates(target, np.zeros((10, 2)) + RNG.normal(size=(10, 2)))
-    )
+    # Beside the first draw, where the residual costs little, the others have no weight.
+    u = np.concatenate([np.zeros((1, 2)), np.full((9, 2), 3.0)])
+    few = ko.Posterior(target, ko.samplers.Particles.from_coordinates(target, u))
     with pytest.warns(WeightWarning, match="optimal"):
         again = few.reweighted(jax.random.key(0))
     # It does not forget where its draws come from.
