@@ -20,6 +20,7 @@ from kosambi import diagnostics as diagnostics
 from kosambi import errors as errors
 from kosambi import evidence as evidence
 from kosambi import files as files
+from kosambi import importance as importance
 from kosambi import inducing as inducing
 from kosambi import kernels as kernels
 from kosambi import laplace as laplace

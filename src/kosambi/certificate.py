@@ -14,28 +14,23 @@ from __future__ import annotations
 
 import dataclasses
 
-import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from kosambi._types import Array
 from kosambi.bounds import DivergenceBounds, divergence_bounds, gaussian_gap
 from kosambi.data_terms import QuadraticTerm
 from kosambi.diagnostics.report import Report
 from kosambi.errors import InputError, as_count
+from kosambi.importance import FEWEST_FOR_TAIL, LARGEST_PARETO_K, smoothed_weights
 from kosambi.likelihoods import CustomJoint, Gaussian
 from kosambi.measures import PointMeasure
-from kosambi.precision import compiled
 from kosambi.priors import GaussianRandomElement
 from kosambi.samplers import Particles
 from kosambi.target import Target
 
 ENOUGH_PARTICLES = 1000
 """From so many on the standard error itself can be trusted."""
-FEWEST_FOR_TAIL = 25
-"""Fewer draws have no tail of weights to judge."""
-LARGEST_PARETO_K = 0.7
-"""Above it importance weights cannot be trusted (Vehtari et al. 2024)."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -212,39 +207,6 @@ def divergence_estimate(delta: Float[np.ndarray, " J"]) -> tuple[float, float]:
     mean = float(np.mean(weights))
     error = float(np.std(centred + weights / mean, ddof=1) / np.sqrt(len(delta)))
     return float(np.log(mean) + top), error
-
-
-def smoothed_weights(log_weights: Float[np.ndarray, " J"]) -> tuple[Float[np.ndarray, " J"], float]:
-    """Pareto-smoothed weights with sum one, and k̂ (BlackJAX)."""
-    # A draw whose weight is not a number has none.
-    log_weights = np.where(np.isfinite(log_weights), log_weights, -np.inf)
-    if not np.any(np.isfinite(log_weights)):
-        return np.full(len(log_weights), 1.0 / len(log_weights)), np.nan
-    if np.ptp(log_weights) < 1e-12:
-        return np.full(len(log_weights), 1.0 / len(log_weights)), -np.inf
-    # Imported here because BlackJAX takes as long to import as the rest.
-    from blackjax.diagnostics import psis_weights
-
-    with jax.enable_x64(True):
-        smoothed, pareto_k = compiled(psis_weights)(log_weights)
-    weights = np.exp(np.asarray(smoothed))
-    weights = weights / np.sum(weights)
-    if len(weights) < FEWEST_FOR_TAIL:
-        return weights, np.nan
-    # One weight beside which all others vanish leaves no tail to fit.
-    return weights, float(pareto_k) if np.isfinite(pareto_k) else np.inf
-
-
-def systematic(generator: np.random.Generator, weights: Float[np.ndarray, " J"]) -> Int[np.ndarray, " J"]:
-    """J numbers of draws, each as often as J times its weight, rounded up or down.
-
-    >>> import numpy as np, kosambi as ko
-    >>> ko.certificate.systematic(np.random.default_rng(0), np.array([0.5, 0.25, 0.25, 0.0]))
-    array([0, 0, 1, 2])
-    """
-    count = len(weights)
-    points = (np.arange(count) + generator.uniform()) / count
-    return np.minimum(np.searchsorted(np.cumsum(weights), points, side="right"), count - 1)
 
 
 def _check(target: Target) -> None:

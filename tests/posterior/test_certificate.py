@@ -9,8 +9,9 @@ import scipy.stats
 from tests.samplers.grids import grid_of, small_target
 
 import kosambi as ko
-from kosambi.certificate import certify, divergence_estimate, smoothed_weights
+from kosambi.certificate import certify, divergence_estimate
 from kosambi.errors import ConvergenceWarning, InputError, WeightWarning
+from kosambi.importance import smoothed_weights
 
 lk = ko.likelihoods
 RNG = np.random.default_rng(11)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis
-from kosambi.certificate import Certificate, certify, systematic
+from kosambi.certificate import Certificate, certify
 from kosambi.diagnostics.report import Report
 from kosambi.draws import FunctionDraws
 from kosambi.errors import (
@@ -25,6 +25,7 @@ from kosambi.errors import (
     check_key,
     is_traced,
 )
+from kosambi.importance import systematic
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior._arviz import to_arviz
 from kosambi.posterior._functions import draw_functions
