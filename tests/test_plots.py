@@ -263,3 +263,22 @@ def test_bad_input_without_matplotlib_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install kosambi\[plots\]"):
         plots.spectrum(BASIS)
+
+
+def test_selection():
+    y = np.sin(2.0 * X[:, 0])
+    found = ko.select_inducing(BASIS.prior, ko.likelihoods.Gaussian(0.1), X, y)
+    axes = plots.selection(found)
+    np.testing.assert_array_equal(axes.lines[0].get_xdata(), found.sizes)
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), found.score)
+    assert axes.lines[1].get_xdata()[0] == found.num_inducing
+    labels = np.arange(40) % 3.0
+    several = ko.select_inducing(BASIS.prior, ko.likelihoods.Categorical(3), X, labels)
+    assert plots.selection(several).get_ylabel() == "prior variance left open"
+
+
+def test_bad_input_selection(fitted):
+    with pytest.raises(ko.errors.InputError, match="without one"):
+        plots.selection(fitted)
+    with pytest.raises(ko.errors.InputError, match=r"needs a selection\. Got int"):
+        plots.selection(3)

@@ -21,6 +21,7 @@ from kosambi.errors import InputError, as_inputs
 from kosambi.features import expand
 from kosambi.posterior import Posterior, Prediction
 from kosambi.priors import GaussianProcess
+from kosambi.selection import Selection
 
 # matplotlib may be missing, so its classes cannot be named.
 Axes: TypeAlias = Any
@@ -162,6 +163,42 @@ def spectrum(basis: AbstractBasis | Posterior, axes: Axes | None = None) -> Axes
         1 + np.flatnonzero(kept), values[kept], color=BLUE, lw=0.8, marker="o", ms=3.5, label=type(basis).__name__
     )
     axes.set(xlabel="m", ylabel=f"eigenvalue{of}", yscale="log")
+    return axes
+
+
+def selection(selection: Selection | Posterior, axes: Axes | None = None) -> Axes:
+    """What each number of inducing points that was tried achieves, and the number that was taken.
+
+    The leave-one-out score, or the share of the prior variance left open where there is no score.
+
+    Arguments:
+        selection: from `select_inducing`, or a posterior from `infer(num_inducing="auto")`.
+        axes: where to draw; new when None.
+
+    >>> import numpy as np, kosambi as ko
+    >>> x = np.linspace(-3.0, 3.0, 200)[:, None]
+    >>> prior = ko.GaussianProcess(ko.kernels.SquaredExponential(0.7))
+    >>> found = ko.select_inducing(prior, ko.likelihoods.Gaussian(0.1), x, np.sin(2 * x[:, 0]))
+    >>> ko.plots.selection(found).get_xlabel()
+    'inducing points M'
+    """
+    found = selection.selection if isinstance(selection, Posterior) else selection
+    if not isinstance(found, Selection):
+        raise InputError(
+            f"`plots.selection` needs a selection. Got {type(selection).__name__}"
+            + (' without one. Use `infer(num_inducing="auto")`.' if found is None else ". Use `select_inducing`.")
+        )
+    axes = _as_axes(axes, (4.8, 3.2))
+    has_score = bool(np.any(np.isfinite(found.score)))
+    axes.plot(found.sizes, found.score if has_score else found.residual_share, "o-", markersize=4)
+    axes.axvline(found.num_inducing, color="C3", linestyle=":", label=f"{found.num_inducing}: {found.reason}")
+    axes.set(
+        xlabel="inducing points M",
+        ylabel="leave-one-out score [nats]" if has_score else "prior variance left open",
+        xscale="log",
+        yscale="linear" if has_score else "log",
+    )
+    axes.legend(frameon=False)
     return axes
 
 
