@@ -188,13 +188,13 @@ def test_divergence_against_dense_computation_with_many_data():
 
 
 def test_several_latent_functions():
-    x = RNG.uniform(-2.0, 2.0, (80, 1))
-    y = RNG.integers(0, 3, 80).astype(float)
+    x = RNG.uniform(-2.0, 2.0, (20, 1))
+    y = RNG.integers(0, 3, 20).astype(float)
     kernel = ko.kernels.SquaredExponential(0.8, 1.5)
-    posterior = ko.infer(jax.random.key(1), kernel, lk.Categorical(3), x, y, num_inducing=4, num_particles=1000)
+    posterior = ko.infer(jax.random.key(1), kernel, lk.Categorical(3), x, y, num_inducing=4, num_particles=60)
     certificate = posterior.certificate()
     assert 0.0 < certificate.divergence < certificate.bound < certificate.bounds.theorem
-    assert certificate.weights.shape == (1000,)
+    assert certificate.weights.shape == (60,)
 
 
 def test_squared_link_has_no_standard_error():
