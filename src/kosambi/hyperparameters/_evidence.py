@@ -167,7 +167,8 @@ def _moved_points(task: Task, problem: Problem, progress: _Progress) -> tuple[np
     with progress.interruptible():
         task.show.update("inducing points", 0, 2)
         points, bound = move_points(prior, model.likelihood, x, y, points, bound, record)
-        left = min(task.max_iterations - progress.iterations, _ROUNDS[-1])
+        # The points stand still from here on, so this search may go on to its end.
+        left = min(task.max_iterations - progress.iterations, 3 * _ROUNDS[-1])
         if problem.is_exact or left <= 0:
             return points, bound
         task.show.update("inducing points", 1, 2)
