@@ -52,10 +52,11 @@ def model(name: str, columns: int) -> tuple[ko.kernels.AbstractKernel, ko.likeli
 
 def run(name: str, seed: int) -> dict[str, Any]:
     x, y, x_new, y_new = data(name, seed)
-    key = jax.random.key(seed)
+    # One key for all sizes, so that they differ by their size only.
+    key, key_fit = jax.random.key(seed), jax.random.fold_in(jax.random.key(seed), 1)
     # In one column a hundred points are plenty.
     number = min(100 if x.shape[1] == 1 else 300, len(x))
-    kernel, likelihood, _ = ko.fit_hyperparameters(key, *model(name, x.shape[1]), x, y, num_inducing=number)
+    kernel, likelihood, _ = ko.fit_hyperparameters(key_fit, *model(name, x.shape[1]), x, y, num_inducing=number)
     selection = ko.select_inducing(ko.GaussianProcess(kernel), likelihood, x, y)
     chosen = selection.num_inducing
     sizes = sorted({*(round(chosen * 2.0**i) for i in (-3, -2, -1, 0, 1)), min(2 * chosen, len(x)), chosen})

@@ -59,12 +59,15 @@ class Certificate:
     there are too few draws (25) for a tail."""
     weights: Float[Array, " J"]
     """Those weights, smoothed, with sum one."""
-    num_particles: int
-    """J."""
     quadrature_error: float
     """Largest error of Δ from numerical integration, estimated; 0 for closed forms."""
     notes: tuple[str, ...]
     """What limits the trust in these numbers."""
+
+    @property
+    def num_particles(self) -> int:
+        """J."""
+        return len(self.weights)
 
     @property
     def bound(self) -> float | None:
@@ -172,7 +175,6 @@ def certify(
         remainder=_remainder(target, residual),
         pareto_k=pareto_k,
         weights=weights,
-        num_particles=count,
         quadrature_error=quadrature,
         notes=tuple(notes),
     )

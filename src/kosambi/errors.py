@@ -130,6 +130,14 @@ def as_positive(name: str, value: ArrayLike, *, max_ndim: int = 0) -> Array:
     return array
 
 
+def as_level(name: str, value: ArrayLike) -> float:
+    """One number between 0 and 1."""
+    level = as_float_array(name, value)
+    if level.ndim != 0 or not 0.0 < float(level) < 1.0:
+        raise InputError(f"`{name}` must be a number between 0 and 1. Got {value!r}. For 95 % write 0.95.")
+    return float(level)
+
+
 def as_count(name: str, value: object, *, at_most: int | None = None, limit_name: str = "") -> int:
     """A checked whole number, at least 1 and at most `at_most`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

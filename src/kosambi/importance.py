@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._types import Key
 from kosambi.precision import compiled
 
 FEWEST_FOR_TAIL = 25
@@ -49,13 +51,14 @@ def _psis() -> Callable[..., Any]:
     return compiled(psis_weights)
 
 
-def systematic(generator: np.random.Generator, weights: Float[np.ndarray, " J"]) -> Int[np.ndarray, " J"]:
-    """J numbers of draws, each as often as J times its weight, rounded up or down.
+def systematic(key: Key, weights: Float[np.ndarray, " J"]) -> Int[np.ndarray, " J"]:
+    """J numbers of draws, each as often as J times its weight, rounded up or down (BlackJAX).
 
-    >>> import numpy as np, kosambi as ko
-    >>> ko.importance.systematic(np.random.default_rng(0), np.array([0.5, 0.25, 0.25, 0.0]))
+    >>> import jax, numpy as np, kosambi as ko
+    >>> ko.importance.systematic(jax.random.key(0), np.array([0.5, 0.25, 0.25, 0.0]))
     array([0, 0, 1, 2])
     """
-    count = len(weights)
-    points = (np.arange(count) + generator.uniform()) / count
-    return np.minimum(np.searchsorted(np.cumsum(weights), points, side="right"), count - 1)
+    from blackjax.smc import resampling
+
+    with jax.enable_x64(True):
+        return np.asarray(resampling.systematic(key, jnp.asarray(weights), len(weights)), dtype=np.int64)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
 from kosambi.bounds import gaussian_gap
+from kosambi.evidence import Projection, starting_mode
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 
 # The search for a mode ends when a step promises less than this many nats.
@@ -59,7 +61,9 @@ def scores(
         return [Scores(np.nan, np.nan, np.nan, _share(psi[:, :size], variance)[1]) for size in sizes]
     if isinstance(likelihood, Gaussian):
         return _gaussian(likelihood, psi, variance, offset, y, counts, sizes)
-    found, start = [], _rough_start(likelihood, psi[:, : sizes[0]] if sizes else psi, offset, y)
+    with jax.enable_x64(True):
+        start = np.asarray(starting_mode(likelihood, Projection(psi[:, : sizes[0]], variance, offset), y))
+    found = []
     for size in sizes:
         part = psi[:, :size]
         start = _mode(likelihood, part, offset, y, counts, np.pad(start, (0, size - len(start))))
@@ -105,14 +109,6 @@ def _gaussian(
         density = -0.5 * (np.square(distance) / spread + np.log(2.0 * np.pi * spread))
         found.append(Scores(-float(np.sum(counts * density) / np.sum(counts)), gap, 0.0, share))
     return found
-
-
-def _rough_start(likelihood: AbstractLikelihood, psi: np.ndarray, offset: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Coordinates of a smooth function through rough latent values, by ridge regression."""
-    error = np.asarray(likelihood.raw_rough_latent(y)) - offset
-    scale = float(np.mean(np.square(error))) + 1e-10
-    normal = psi.T @ psi / scale + np.eye(psi.shape[1])
-    return scipy.linalg.solve(normal, psi.T @ error / scale, assume_a="pos")
 
 
 def _mode(

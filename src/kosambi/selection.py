@@ -172,8 +172,8 @@ def select_inducing(
         raise InputError("`weights` are all zero, so there are no data to choose inducing points by. Give a number.")
     distinct = len(np.unique(np.asarray(x), axis=0))
     afford = max(SMALLEST, int(max_bytes / (8 * _MATRICES * len(y))))
-    search = _Search(prior, likelihood, np.asarray(x), np.asarray(y), counts, float(tolerance))
-    cap, spent = min(_FIRST, distinct, afford), 0.0
+    search = _Search(prior, likelihood, np.asarray(x), np.asarray(y), counts, tolerance)
+    cap = min(_FIRST, distinct, afford)
     while True:
         start = time.perf_counter()
         indices, exhausted = search.try_up_to(cap)

@@ -228,3 +228,17 @@ def test_every_sort_of_array_in_the_package_safetensors(tmp_path):
     for number, array in enumerate(arrays):
         assert found[f"a{number}"].dtype == array.dtype
         np.testing.assert_array_equal(found[f"a{number}"], array)
+
+
+def test_certificates_choices_and_repairs_come_back(tmp_path):
+    original = posterior("Bernoulli, Ritz")
+    prediction, labels = original.predict(X), original.target.y
+    calibration = ko.diagnostics.calibration
+    found = [
+        original.certificate(),
+        ko.select_inducing(original.prior, original.likelihood, original.target.x, labels),
+        calibration.temper(prediction, labels),
+        calibration.conformal(prediction, labels, 0.5),
+        calibration.calibration_report(prediction, labels),
+    ]
+    assert_identical(found, through_file(found, tmp_path))

@@ -66,7 +66,7 @@ def test_divergence_against_quadrature_on_a_grid(name, size):
     certificate = ko.Posterior(target, particles, report).certificate()
     truth = true_divergence(target, count=100)
     assert abs(certificate.divergence - truth) < 3.0 * certificate.standard_error
-    # The estimate has power: an error of a third would be seen.
+    # The estimate has power: an error of three tenths would be seen.
     assert certificate.standard_error < 0.1 * truth
     for bound in (certificate.bound, certificate.bounds.theorem, certificate.bounds.lipschitz):
         assert bound is None or truth <= bound
@@ -236,11 +236,8 @@ def test_reweighted_draws_follow_the_optimal_law():
 
 def test_a_warning_where_weights_are_too_uneven():
     target = small_target(*Y["Poisson"], 2)
-    wide = 6.0 * RNG.normal(size=(200, 2))
-    posterior = ko.Posterior(target, ko.samplers.Particles.from_coordinates(target, target.basis.colour(-abs(wide))))
-    heavy = smoothed_weights(RNG.standard_cauchy(500))
-    assert heavy[1] > 0.7
-    assert posterior.certificate().num_particles == 200
+    assert smoothed_weights(RNG.standard_cauchy(500))[1] > 0.7
+    assert smoothed_weights(0.1 * RNG.normal(size=500))[1] < 0.5
     # Beside the first draw, where the residual costs little, the others have no weight.
     u = np.concatenate([np.zeros((1, 2)), np.full((9, 2), 3.0)])
     few = ko.Posterior(target, ko.samplers.Particles.from_coordinates(target, u))
@@ -292,8 +289,11 @@ def test_same_numbers_with_the_switch_off_and_on(x64):
     target = small_target(*Y["Bernoulli"])
     particles = ko.samplers.Particles.from_coordinates(target, np.linspace(-1.0, 1.0, 60).reshape(30, 2))
     certificate = certify(target, particles)
+    with jax.enable_x64(not x64):
+        other = certify(target, particles)
     assert certificate.weights.dtype == np.float64
-    assert certificate.divergence == pytest.approx(0.0016, abs=1.0)
+    assert (certificate.divergence, certificate.standard_error) == (other.divergence, other.standard_error)
+    np.testing.assert_array_equal(certificate.weights, other.weights)
 
 
 def test_bad_input():

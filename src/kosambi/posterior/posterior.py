@@ -32,7 +32,7 @@ from kosambi.posterior._functions import draw_functions
 from kosambi.posterior._latent import latent_law
 from kosambi.posterior._matheron import MatheronDraws, draw_matheron
 from kosambi.posterior.prediction import Prediction
-from kosambi.precision import host_generator, public
+from kosambi.precision import public
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.samplers import Particles
 from kosambi.selection import Selection
@@ -157,7 +157,7 @@ class Posterior:
         >>> posterior.reweighted(jax.random.key(1)).target.kind
         'optimal'
         """
-        generator = host_generator(check_key(key))
+        key = check_key(key)
         certificate = self.certificate(num_nodes=num_nodes)
         if not certificate.can_reweight:
             warnings.warn(
@@ -168,7 +168,7 @@ class Posterior:
             )
         target = self.target.with_potential("optimal", num_nodes=num_nodes)
         # In closed form, or of equal weight: every draw once.
-        chosen = systematic(generator, np.asarray(certificate.weights))
+        chosen = systematic(key, np.asarray(certificate.weights))
         particles = Particles(self.particles.coordinates[chosen], self.particles.whitened[chosen], self.particles.law)
         posterior = Posterior(target, particles, self._report)
         posterior.selection, posterior.reweighting = self.selection, certificate

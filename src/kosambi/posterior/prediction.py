@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike
-from kosambi.errors import InputError, as_float_array
+from kosambi.errors import InputError, as_float_array, as_level
 from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Gaussian
 from kosambi.likelihoods._quadrature import IS_WIDE, numbered_rule, rule_number
 from kosambi.likelihoods.continuous import normal_distribution
@@ -119,7 +119,7 @@ class Prediction:
 
         Where an observation has several likely values far apart, see `highest_density_region`.
         """
-        tail = 0.5 * (1.0 - _as_coverage(coverage))
+        tail = 0.5 * (1.0 - as_level("coverage", coverage))
         lower, upper = self.quantile([tail, 1.0 - tail])
         return lower, upper
 
@@ -129,7 +129,7 @@ class Prediction:
         An array of intervals, (R, 2), with R > 1 where the law has several modes, to the resolution of `num_cells`
         cells between the far quantiles of the law. For labels and counts the array of the likeliest values.
         """
-        coverage = _as_coverage(coverage)
+        coverage = as_level("coverage", coverage)
         if self.likelihood.num_labels is not None:
             return highest_probability(np.asarray(self._label_probabilities), coverage)
         if self.num_points == 0:
@@ -154,7 +154,7 @@ class Prediction:
 
     def latent_interval(self, coverage: float = 0.95) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """(lower, upper) for f itself, without noise."""
-        tail = 0.5 * (1.0 - _as_coverage(coverage))
+        tail = 0.5 * (1.0 - as_level("coverage", coverage))
         lower, upper = self.latent_quantile([tail, 1.0 - tail])
         return lower, upper
 
@@ -288,10 +288,3 @@ class Prediction:
                     total -= weight * normal_distribution((lower[i] - means) / deviation)
             return total.mean(axis=0)
         return model.predictive_distribution(y, means, deviation, numbered_rule(number)).mean(axis=0)
-
-
-def _as_coverage(coverage: object) -> float:
-    value = as_float_array("coverage", coverage)
-    if value.ndim != 0 or not 0.0 < float(value) < 1.0:
-        raise InputError(f"`coverage` must be a number between 0 and 1. Got {coverage!r}. For 95 % write 0.95.")
-    return float(value)

@@ -60,14 +60,6 @@ def as_held_out(prediction: Law, y: ArrayLike) -> Float[Array, " N"]:
     return values
 
 
-def as_level(name: str, value: ArrayLike) -> float:
-    """One number between 0 and 1."""
-    level = as_float_array(name, value)
-    if level.ndim != 0 or not 0.0 < float(level) < 1.0:
-        raise InputError(f"`{name}` must be a number between 0 and 1. Got {value!r}. For 95 % write 0.95.")
-    return float(level)
-
-
 def as_levels(name: str, values: ArrayLike) -> Float[Array, " Q"]:
     """Numbers between 0 and 1, one at least."""
     levels = np.atleast_1d(as_float_array(name, values))

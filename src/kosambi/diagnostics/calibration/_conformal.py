@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from kosambi._types import Array, ArrayLike
-from kosambi.diagnostics.calibration._checks import Law, as_held_out, as_law, as_level, label_probabilities
-from kosambi.errors import InputError, as_count
+from kosambi.diagnostics.calibration._checks import Law, as_held_out, as_law, label_probabilities
+from kosambi.errors import InputError, as_count, as_level
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike
-from kosambi.diagnostics.calibration._checks import Law, as_held_out, as_level, as_levels, has_order
-from kosambi.errors import InputError, as_float_array
+from kosambi.diagnostics.calibration._checks import Law, as_held_out, as_levels, has_order
+from kosambi.errors import InputError, as_float_array, as_level
 from kosambi.likelihoods import AbstractLikelihood, Bernoulli
 
 

@@ -12,14 +12,13 @@ from kosambi.diagnostics.calibration._checks import (
     Law,
     as_held_out,
     as_law,
-    as_level,
     as_levels,
     check_distribution,
     has_order,
     label_probabilities,
     likeliest_labels,
 )
-from kosambi.errors import InputError, check_key
+from kosambi.errors import InputError, as_level, check_key
 from kosambi.precision import host_generator
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
