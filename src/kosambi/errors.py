@@ -130,6 +130,14 @@ def as_positive(name: str, value: ArrayLike, *, max_ndim: int = 0) -> Array:
     return array
 
 
+def as_number(name: str, value: ArrayLike) -> Array:
+    """One finite number."""
+    number = as_float_array(name, value)
+    if number.ndim != 0 or not (is_traced(number) or np.isfinite(number)):
+        raise InputError(f"`{name}` must be a finite number. Got {_described(value)}.")
+    return number
+
+
 def as_level(name: str, value: ArrayLike) -> float:
     """One number between 0 and 1."""
     level = as_float_array(name, value)

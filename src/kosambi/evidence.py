@@ -33,6 +33,7 @@ from kosambi.laplace import curvature_factor, newton
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.precision import compiled, public, warn_once_if_single
 from kosambi.priors import AbstractPrior
+from kosambi.target import as_weights
 
 JITTER = 1e-8
 """ε as a part of the mean prior variance at the inducing points."""
@@ -59,6 +60,7 @@ def log_evidence(
     x: ArrayLike,
     y: ArrayLike,
     inducing_points: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
 ) -> Float[Array, ""]:
     """The evidence of a model, to compare kernels, measures, likelihoods and their parameters; differentiable.
 
@@ -70,6 +72,7 @@ def log_evidence(
         x: (N, D), the inputs.
         y: (N,), the observations.
         inducing_points: (M, D); all rows of x when None, and then exact for `Gaussian`.
+        weights: (N,), how often each datum counts; once when None.
 
     >>> import numpy as np, kosambi as ko
     >>> x = np.linspace(0.0, 6.0, 60)[:, None]
@@ -91,7 +94,8 @@ def log_evidence(
     y = likelihood.check(y)
     if y.shape[0] != x.shape[0]:
         raise InputError(f"`y` has {y.shape[0]} entries for {x.shape[0]} rows of x. Give one for each row.")
-    return _log_evidence(prior, likelihood, x, y, points)
+    counts = None if weights is None else as_weights(weights, x)
+    return _log_evidence(prior, likelihood, x, y, points, counts)
 
 
 def check_density(likelihood: object) -> None:
@@ -110,12 +114,12 @@ def check_density(likelihood: object) -> None:
 
 @compiled
 def _log_evidence(
-    prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array | None
+    prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array | None, counts: Array | None
 ) -> Float[Array, ""]:
     if points is None and isinstance(likelihood, Gaussian):
-        return exact(prior, likelihood, x, y)
+        return exact(prior, likelihood, x, y, counts)
     projection = project(prior, x, x if points is None else points)
-    return of_projection(likelihood, projection, y, starting_mode(likelihood, projection, y))[0]
+    return of_projection(likelihood, projection, y, starting_mode(likelihood, projection, y), counts)[0]
 
 
 def project(prior: AbstractPrior, x: Float[Array, "N D"], points: Float[Array, "M D"]) -> Projection:
@@ -132,26 +136,43 @@ def project(prior: AbstractPrior, x: Float[Array, "N D"], points: Float[Array, "
 
 
 def exact(
-    prior: AbstractPrior, likelihood: Gaussian, x: Float[Array, "N D"], y: Float[Array, " N"]
+    prior: AbstractPrior,
+    likelihood: Gaussian,
+    x: Float[Array, "N D"],
+    y: Float[Array, " N"],
+    counts: Float[Array, " N"] | None = None,
 ) -> Float[Array, ""]:
-    """log N(y; m, r(x, x) + σ²I), traceable; O(N³)."""
-    variance = jnp.broadcast_to(jnp.square(likelihood.noise), y.shape)
-    factor = jnp.linalg.cholesky(prior.pairwise(x, x) + jnp.diag(variance))
-    white = jsl.solve_triangular(factor, y - evaluate_mean(prior.mean, x), lower=True)
+    """log N(y; m, r(x, x) + σ²I), or that of data that count several times; traceable, O(N³)."""
+    root, constant = _gaussian_parts(likelihood, y, counts)
+    gram = root[:, None] * prior.pairwise(x, x) * root + jnp.eye(y.shape[0], dtype=root.dtype)
+    factor = jnp.linalg.cholesky(gram)
+    white = jsl.solve_triangular(factor, root * (y - evaluate_mean(prior.mean, x)), lower=True)
     log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor)))
-    return -0.5 * (jnp.sum(jnp.square(white)) + log_determinant + y.shape[0] * _LOG_2PI)
+    return -0.5 * (jnp.sum(jnp.square(white)) + log_determinant + constant)
+
+
+def _gaussian_parts(likelihood: Gaussian, y: Array, counts: Array | None) -> tuple[Array, Array]:
+    """√w_n/σ_n, and Σ_n w_n log 2πσ_n²."""
+    noise = jnp.broadcast_to(likelihood.noise, y.shape)
+    counts = jnp.ones_like(noise) if counts is None else counts
+    return jnp.sqrt(counts) / noise, jnp.sum(counts * (2.0 * jnp.log(noise) + _LOG_2PI))
 
 
 def of_projection(
-    likelihood: AbstractLikelihood, projection: Projection, y: Float[Array, " N"], start: Float[Array, " K"]
+    likelihood: AbstractLikelihood,
+    projection: Projection,
+    y: Float[Array, " N"],
+    start: Float[Array, " K"],
+    counts: Float[Array, " N"] | None = None,
 ) -> tuple[Float[Array, ""], Float[Array, " K"]]:
     """The log evidence and the mode ŵ, flattened to K = M·C numbers; traceable.
 
-    `start` is where the search for the mode begins; a Gaussian likelihood has no use for it.
+    `start` is where the search for the mode begins; a Gaussian likelihood has no use for it. `counts` says how often
+    each datum counts.
     """
     if isinstance(likelihood, Gaussian):
-        return _closed_form(likelihood, projection, y)
-    return _laplace(likelihood, projection, y, start)
+        return _closed_form(likelihood, projection, y, counts)
+    return _laplace(likelihood, projection, y, start, counts)
 
 
 def starting_mode(likelihood: AbstractLikelihood, projection: Projection, y: Float[Array, " N"]) -> Float[Array, " K"]:
@@ -165,24 +186,26 @@ def starting_mode(likelihood: AbstractLikelihood, projection: Projection, y: Flo
     return jsl.cho_solve(jsl.cho_factor(normal, lower=True), projection.psi.T @ error / scale).reshape(-1)
 
 
-def _closed_form(likelihood: Gaussian, projection: Projection, y: Array) -> tuple[Array, Array]:
+def _closed_form(likelihood: Gaussian, projection: Projection, y: Array, counts: Array | None) -> tuple[Array, Array]:
     psi, residual, offset = projection
-    noise = jnp.broadcast_to(likelihood.noise, y.shape)
-    scaled, error = psi / noise[:, None], (y - offset) / noise
+    root, constant = _gaussian_parts(likelihood, y, counts)
+    scaled, error = psi * root[:, None], (y - offset) * root
     factor = jnp.linalg.cholesky(scaled.T @ scaled + jnp.eye(psi.shape[1], dtype=psi.dtype))
     explained = jsl.solve_triangular(factor, scaled.T @ error, lower=True)
-    misfit = jnp.sum(jnp.square(error)) - jnp.sum(jnp.square(explained)) + jnp.sum(residual / jnp.square(noise))
-    log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor))) + jnp.sum(2.0 * jnp.log(noise) + _LOG_2PI)
+    misfit = jnp.sum(jnp.square(error)) - jnp.sum(jnp.square(explained)) + jnp.sum(residual * jnp.square(root))
+    log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor))) + constant
     mode = jsl.solve_triangular(factor, explained, lower=True, trans=1)
     return -0.5 * (misfit + log_determinant), mode
 
 
-def _laplace(likelihood: AbstractLikelihood, projection: Projection, y: Array, start: Array) -> tuple[Array, Array]:
+def _laplace(
+    likelihood: AbstractLikelihood, projection: Projection, y: Array, start: Array, counts: Array | None
+) -> tuple[Array, Array]:
     psi, residual, offset = projection
     rule = likelihood.evidence_rule
 
     def with_deviation(variance: Array) -> FactorisedTerm:
-        return FactorisedTerm(likelihood, psi, y, offset, None, jnp.sqrt(variance), rule)
+        return FactorisedTerm(likelihood, psi, y, offset, counts, jnp.sqrt(variance), rule)
 
     # The mode and the curvature of a cost with kinks are those of the cost averaged over its `blur`.
     term = with_deviation(residual + jnp.square(likelihood.blur))

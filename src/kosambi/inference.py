@@ -21,7 +21,7 @@ from kosambi.posterior import Posterior
 from kosambi.precision import public
 from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
 from kosambi.samplers import AbstractSampler, sample
-from kosambi.selection import select_inducing
+from kosambi.selection import ladder, select_inducing
 from kosambi.target import Target
 
 BASES: dict[str, type[AbstractBasis]] = {
@@ -209,4 +209,7 @@ def _enough(prior: AbstractPrior, x: Array) -> Int[np.ndarray, " M"]:
     most = min(x.shape[0], max(64, math.ceil(4 * math.sqrt(x.shape[0]))), 1024)
     path = inducing.greedy_path(prior, x, most)
     enough = np.flatnonzero(path.residual_trace <= (1.0 - ENOUGH) * path.prior_trace)
-    return path.indices[: int(enough[0]) + 1] if enough.size else path.indices
+    if not enough.size:
+        return path.indices
+    # Rounded up to one of a few sizes, so that data of the same shape compile nothing again.
+    return path.indices[: next(size for size in ladder(len(path.indices)) if size > enough[0])]

@@ -41,6 +41,11 @@ class Module(eqx.Module):
         return self is other
 
 
+def with_fields(module: Tree, **values: Any) -> Tree:
+    """A module with other values in some fields, whatever its constructor takes."""
+    return eqx.tree_at(lambda m: [getattr(m, name) for name in values], module, list(values.values()))
+
+
 def at_rest(tree: Tree) -> Tree:
     """Every concrete JAX array of `tree` as a contiguous NumPy array; random keys and tracers stay."""
 

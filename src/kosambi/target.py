@@ -279,6 +279,6 @@ def as_weights(weights: ArrayLike, x: Array) -> Float[Array, " N"]:
     array = as_float_array("weights", weights)
     if array.shape != (x.shape[0],):
         raise InputError(f"`weights` must have shape ({x.shape[0]},), one a row of x. Got shape {array.shape}.")
-    if not np.all(np.isfinite(array)) or np.any(array < 0):
+    if not is_traced(array) and (not np.all(np.isfinite(array)) or np.any(array < 0)):
         raise InputError("`weights` must be finite and not negative. Clip them at zero, or drop those rows.")
     return array

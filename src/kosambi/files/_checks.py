@@ -16,6 +16,7 @@ import numpy as np
 from kosambi.basis import AbstractBasis, PointBasis, PointResidual, RitzBasis
 from kosambi.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
 from kosambi.draws import FunctionDraws
+from kosambi.files._estimators import SavedEstimator
 from kosambi.files._registry import FaultError, fields_of, names
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood, Custom, CustomJoint, Gaussian
@@ -125,7 +126,7 @@ def _problem(made: Any) -> str | None:
     if isinstance(made, Posterior):
         fits = made.particles.whitened.shape[1:] == made.target.shape
         return None if fits else f"particles must have the target's shape {made.target.shape}"
-    return None
+    return made.problem if isinstance(made, SavedEstimator) else None
 
 
 def _mean_problem(mean: Any) -> str | None:

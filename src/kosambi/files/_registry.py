@@ -24,6 +24,7 @@ from kosambi.certificate import Certificate
 from kosambi.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
 from kosambi.diagnostics import Report, calibration
 from kosambi.draws import FunctionDraws, Named
+from kosambi.files._estimators import SavedEstimator
 from kosambi.hyperparameters import FitReport
 from kosambi.inducing import GreedySelection
 from kosambi.laplace import Modes
@@ -74,6 +75,7 @@ _OTHERS: Mapping[str, type] = {
     "posterior.Clipping": Clipping,
     "posterior.Posterior": Posterior,
     "posterior.Prediction": Prediction,
+    "estimators.SavedEstimator": SavedEstimator,
 }
 # The attributes of classes that declare no fields.
 _PLAIN: Mapping[type, Mapping[str, Any]] = {

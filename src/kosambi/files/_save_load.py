@@ -11,11 +11,12 @@ from kosambi.files._annotations import ArrayRef
 from kosambi.files._container import opened, write
 from kosambi.files._decode import build, custom_names, plan
 from kosambi.files._encode import Encoder
+from kosambi.files._estimators import SavedEstimator, as_saved
 from kosambi.files._registry import FaultError
 
 
 def save(value: Any, path: str | os.PathLike[str]) -> None:
-    """Write a kernel, likelihood, prior, basis, target, posterior, prediction or draw to one file.
+    """Write a kernel, likelihood, prior, basis, target, posterior, prediction, draw or fitted estimator to one file.
 
     The file is safetensors: arrays, and a JSON description with a format version and a SHA-256 digest. It holds no
     code. What two parts share is stored once. A file of the same name is replaced as a whole, or not at all.
@@ -41,7 +42,7 @@ def save(value: Any, path: str | os.PathLike[str]) -> None:
     """
     name = _as_path(path)
     encoder = Encoder()
-    specification = encoder.specification(value)
+    specification = encoder.specification(as_saved(value))
     refs = {key: ArrayRef(key, array.dtype, array.shape) for key, array in encoder.arrays.items()}
     try:
         # What could not be loaded is not written.
@@ -82,7 +83,8 @@ def load(path: str | os.PathLike[str], custom: Mapping[str, Any] | None = None) 
         with opened(name) as file:
             _check_names(custom_names(file.specification), own)
             checked = plan(file.specification, file.arrays, own)
-            return build(checked, file.read())
+            found = build(checked, file.read())
+            return found.restored() if isinstance(found, SavedEstimator) else found
     except FaultError as fault:
         raise FileError(f"`{name}` cannot be loaded: {_sentence(fault)}") from fault
     except OSError as error:

@@ -42,7 +42,7 @@ def refine(task: Task, model: Model, points: np.ndarray) -> Refined:
     scales = Scales.of(prior, model.likelihood, x, y, learns_mean(layout))
     bounds = limits(layout, start(prior, model.likelihood, x, y, scales), model, scales, x)
     psi, residual, mode = projected(prior, model.likelihood, x, y, points)
-    held = lift((model, x, y, psi, residual, bounds.centre, bounds.width))
+    held = lift((model, x, y, task.counts, psi, residual, bounds.centre, bounds.width))
     lowest, evidence = np.inf, -np.inf
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:

@@ -6,9 +6,9 @@ import numpy as np
 
 from kosambi._types import Array
 from kosambi.errors import InputError, as_count, as_inputs
-from kosambi.hyperparameters._layout import with_fields
 from kosambi.kernels import AbstractCombination, AbstractKernel, AbstractStationary
 from kosambi.likelihoods import AbstractLikelihood
+from kosambi.precision import with_fields
 from kosambi.priors import AbstractPrior, GaussianProcess
 
 
@@ -35,10 +35,11 @@ def _with_ard(kernel: AbstractKernel, num_columns: int) -> AbstractKernel:
     return kernel
 
 
-def check_data(x: Array, y: Array, likelihood: AbstractLikelihood, num_free: int) -> list[str]:
-    """Refuse data that say nothing; texts of warnings for data that say little."""
-    if y.shape[0] != x.shape[0]:
-        raise InputError(f"`y` has {y.shape[0]} entries for {x.shape[0]} rows of x. Give one for each row.")
+def check_data(x: Array, y: Array, likelihood: AbstractLikelihood, num_free: int, num_rows: int) -> list[str]:
+    """Refuse data that say nothing; texts of warnings for data that say little.
+
+    x and y are the rows that count, of `num_rows`.
+    """
     if len(y) < 2:
         raise InputError(f"Hyperparameters need two rows of data at least. Got {len(y)}.")
     if np.all(y == y[0]):
@@ -47,8 +48,8 @@ def check_data(x: Array, y: Array, likelihood: AbstractLikelihood, num_free: int
             "that vary, or keep the hyperparameters that you have."
         )
     noise = getattr(likelihood, "noise", np.zeros(()))
-    if np.ndim(noise) == 1 and len(noise) != len(y):
-        raise InputError(f"`noise` has {len(noise)} entries for {len(y)} rows of x. Give one for each row.")
+    if np.ndim(noise) == 1 and len(noise) != num_rows:
+        raise InputError(f"`noise` has {len(noise)} entries for {num_rows} rows of x. Give one for each row.")
     constant = np.flatnonzero(np.ptp(x, axis=0) == 0)
     if len(constant) == x.shape[1]:
         raise InputError("No column of `x` varies, so all inputs are one point. Give inputs that differ.")

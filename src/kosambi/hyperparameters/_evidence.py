@@ -62,18 +62,21 @@ class _Round:
 
 def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) -> Outcome:
     """The model of the highest evidence that was found."""
-    rows = subset(task.generator, task.y, max_rows, task.likelihood.num_labels)
+    rows = subset(task.generator, task.y, task.counts, max_rows, task.likelihood.num_labels)
     x, y = task.x[rows], task.y[rows]
+    counts = None if task.counts is None else np.ascontiguousarray(task.counts[rows])
     number = _num_inducing(num_inducing, x)
     prior = thinned(task.generator, task.prior, max_rows)
     likelihood = at_rows(task.likelihood, task.likelihood, rows)
     may_be_exact = isinstance(likelihood, Gaussian) and len(x) <= EXACT_ROWS
-    problem = Problem(prior, likelihood, x, y, task.layout, number, may_be_exact)
+    problem = Problem(prior, likelihood, x, y, counts, task.layout, number, may_be_exact)
     progress = _searched(task, problem, num_restarts, None)
-    if may_be_exact and number < len(x) and not progress.interrupted and not _carries(problem, progress):
+    if may_be_exact and number < len(np.unique(x, axis=0)) and not progress.interrupted and not _carries(problem, progress):
         problem = dataclasses.replace(problem, is_exact=False)
         progress = _searched(task, problem, num_restarts, progress)
     points, bound = _moved_points(task, problem, progress)
+    if num_inducing is None:
+        points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]
     assert progress.best is not None
     bounds, minimum, evidence = progress.limits, progress.best.minimum, progress.best.log_evidence
     slope = projected_norm(minimum, bounds.lower, bounds.upper, bounds.scale)
@@ -148,7 +151,9 @@ def _carries(problem: Problem, progress: _Progress) -> bool:
     assert progress.best is not None
     sparse = Evaluator(dataclasses.replace(problem, is_exact=False), progress.limits, progress.best.minimum.vector)
     sparse(progress.best.minimum.vector)
-    return progress.best.log_evidence - sparse.evidence < CARRIED * len(problem.y)
+    return progress.best.log_evidence - sparse.evidence < CARRIED * (
+        len(problem.y) if problem.counts is None else float(np.sum(problem.counts))
+    )
 
 
 def _moved_points(task: Task, problem: Problem, progress: _Progress) -> tuple[np.ndarray, float]:
@@ -157,16 +162,16 @@ def _moved_points(task: Task, problem: Problem, progress: _Progress) -> tuple[np
     Hyperparameters that were learned with inducing points follow these once, and the points follow once more.
     """
     assert progress.best is not None
-    x, y, record = problem.x, problem.y, task.record
+    x, y, counts, record = problem.x, problem.y, problem.counts, task.record
     model = problem.model(progress.best.minimum.vector)
     prior = rebuilt(problem.prior, model)
     points = choose_points(prior, x, problem.num_inducing)
-    bound = float(log_evidence(prior, model.likelihood, x, y, points))
+    bound = float(log_evidence(prior, model.likelihood, x, y, points, weights=counts))
     if progress.interrupted or problem.num_inducing >= len(np.unique(x, axis=0)):
         return points, bound
     with progress.interruptible():
         task.show.update("inducing points", 0, 2)
-        points, bound = move_points(prior, model.likelihood, x, y, points, bound, record)
+        points, bound = move_points(prior, model.likelihood, x, y, counts, points, bound, record)
         # The points stand still from here on, so this search may go on to its end.
         left = min(task.max_iterations - progress.iterations, 3 * _ROUNDS[-1])
         if problem.is_exact or left <= 0:
@@ -180,8 +185,8 @@ def _moved_points(task: Task, problem: Problem, progress: _Progress) -> tuple[np
             progress.take(found)
         model = problem.model(progress.best.minimum.vector)
         prior = rebuilt(problem.prior, model)
-        bound = float(log_evidence(prior, model.likelihood, x, y, points))
-        points, bound = move_points(prior, model.likelihood, x, y, points, bound, record)
+        bound = float(log_evidence(prior, model.likelihood, x, y, points, weights=counts))
+        points, bound = move_points(prior, model.likelihood, x, y, counts, points, bound, record)
     return points, bound
 
 
@@ -213,9 +218,10 @@ class _Progress:
 
 
 def _num_inducing(given: int | None, x: Float[Array, "N D"]) -> int:
-    distinct = len(np.unique(x, axis=0))
     if given is None:
-        return min(MOST_INDUCING, distinct)
+        # Rows that occur twice may be points twice: shapes, and so what is compiled, do not depend on them.
+        return min(MOST_INDUCING, len(x))
+    distinct = len(np.unique(x, axis=0))
     limit = "the number of rows that the kernel is learned from (see `max_rows`)"
     return min(as_count("num_inducing", given, at_most=len(x), limit_name=limit), distinct)
 

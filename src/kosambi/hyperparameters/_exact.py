@@ -3,6 +3,9 @@ r"""The exact evidence of a Gaussian likelihood and its gradient, with the facto
     log p(y) = log N(y; m, K),   K = r(x, x) + σ²I,
     ∂ log p = Σ_nm W_nm ∂K_nm + αᵀ∂m,   W = ½(ααᵀ − K⁻¹),   α = K⁻¹(y − m)
 
+Where datum n counts w_n times, with S = diag(√w): S(y − m) and S r(x, x) S + σ²I stand for y − m and K, and
+½ Σ_n (w_n − 1) log σ_n² + ½ log 2π Σ_n w_n for the constant; a weight of zero takes a row out.
+
 JAX makes K and pulls W back to the hyperparameters; LAPACK factorises and inverts (potrf, potri) in N³ operations:
 differentiating a Cholesky factorisation takes several times as many.
 """
@@ -34,6 +37,7 @@ class ExactEvaluator:
         y: (N,).
         bounds: the weak prior; none when None.
         known: (N,), variances of noise that is known and comes on top.
+        counts: (N,), how often each datum counts; once when None.
     """
 
     def __init__(
@@ -45,10 +49,13 @@ class ExactEvaluator:
         y: Float[Array, " N"],
         bounds: Limits | None = None,
         known: Float[Array, " N"] | None = None,
+        counts: Float[Array, " N"] | None = None,
     ) -> None:
         self.layout, self.bounds, self.evidence = layout, bounds, -np.inf
         self._known = np.zeros(len(y)) if known is None else known
         self._y, self._lowest = np.asarray(y), np.inf
+        counts = np.ones(len(y)) if counts is None else np.asarray(counts)
+        self._root, self._excess, self._total = np.sqrt(counts), counts - 1.0, float(np.sum(counts))
         self._held = lift((given, prior, x))
 
     def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
@@ -56,20 +63,25 @@ class ExactEvaluator:
         from scipy.linalg import lapack
 
         gram, variance, mean = (np.asarray(part) for part in _covariance(self.layout, vector, *self._held))
-        matrix = np.array(gram, order="F")
+        # The upper triangle is not read, and r is symmetric.
+        matrix = np.array(gram * np.multiply.outer(self._root, self._root), order="F")
         matrix[np.diag_indices_from(matrix)] += variance + self._known
         factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
         if failed or not np.all(np.isfinite(np.diagonal(factor))):
             return np.inf, np.full(len(vector), np.nan)
-        error = self._y - mean
+        error = self._root * (self._y - mean)
         alpha, _ = lapack.dpotrs(factor, error, lower=1)
         log_determinant = 2.0 * np.sum(np.log(np.diagonal(factor)))
-        evidence = -0.5 * float(error @ alpha + log_determinant + len(error) * np.log(2.0 * np.pi))
+        constant = self._excess @ np.log(variance) + self._total * np.log(2.0 * np.pi)
+        evidence = -0.5 * float(error @ alpha + log_determinant + constant)
         inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
         # potri fills the lower triangle; K is symmetric, so what lies below the diagonal counts twice.
         weights = np.tril(np.multiply.outer(alpha, alpha) - inverse)
         weights[np.diag_indices_from(weights)] *= 0.5
-        value, gradient = -evidence, -np.asarray(_pulled_back(self.layout, vector, *self._held, weights, alpha))
+        slopes = np.diagonal(weights) - 0.5 * self._excess / variance
+        weights = weights * np.multiply.outer(self._root, self._root)
+        pulled = _pulled_back(self.layout, vector, *self._held, weights, slopes, self._root * alpha)
+        value, gradient = -evidence, -np.asarray(pulled)
         if self.bounds is not None:
             away = (vector - self.bounds.centre) / self.bounds.width
             value, gradient = value + 0.5 * float(away @ away), gradient + away / self.bounds.width
@@ -93,10 +105,19 @@ _covariance = compiled(_parts)
 
 @compiled
 def _pulled_back(
-    layout: Layout, vector: Array, given: Model, prior: AbstractPrior, x: Array, weights: Array, alpha: Array
+    layout: Layout,
+    vector: Array,
+    given: Model,
+    prior: AbstractPrior,
+    x: Array,
+    weights: Array,
+    slopes: Array,
+    alpha: Array,
 ) -> Float[Array, " P"]:
+    """The slope in the free numbers, from those in r, in the variances of the noise, and in the mean."""
+
     def weighted(v: Array) -> Array:
         gram, variance, mean = _parts(layout, v, given, prior, x)
-        return jnp.sum(weights * gram) + jnp.sum(jnp.diagonal(weights) * variance) + jnp.sum(alpha * mean)
+        return jnp.sum(weights * gram) + jnp.sum(slopes * variance) + jnp.sum(alpha * mean)
 
     return jax.grad(weighted)(vector)

@@ -12,7 +12,6 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,6 +21,7 @@ from kosambi._types import Array
 from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood
+from kosambi.precision import with_fields
 from kosambi.priors import AbstractPrior
 
 Tree = TypeVar("Tree")
@@ -233,8 +233,3 @@ def _walk(model: Model, path: tuple[Any, ...]) -> tuple[str, Any, str]:
 def rebuilt(prior: AbstractPrior, model: Model) -> AbstractPrior:
     """The prior with another kernel and mean; traceable."""
     return with_fields(prior, kernel=model.kernel, mean=model.mean)
-
-
-def with_fields(module: Tree, **values: Any) -> Tree:
-    """A module with other values in some fields, whatever its constructor takes."""
-    return eqx.tree_at(lambda m: [getattr(m, name) for name in values], module, list(values.values()))

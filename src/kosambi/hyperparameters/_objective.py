@@ -31,6 +31,7 @@ class Problem:
     likelihood: AbstractLikelihood
     x: Float[Array, "N D"]
     y: Float[Array, " N"]
+    counts: Float[Array, " N"] | None
     layout: Layout
     num_inducing: int
     is_exact: bool
@@ -60,7 +61,7 @@ class Evaluator:
         model = problem.model(vector)
         prior, x, y = rebuilt(problem.prior, model), problem.x, problem.y
         points = choose_points(prior, x, problem.num_inducing) if points is None else points
-        self._held = lift((problem.given, problem.prior, x, y, points, bounds.centre, bounds.width))
+        self._held = lift((problem.given, problem.prior, x, y, problem.counts, points, bounds.centre, bounds.width))
         self._mode = first_mode(prior, model.likelihood, x, y, points)
 
     def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
@@ -83,7 +84,9 @@ def evaluator(
     """The objective of a problem around `vector`, for which inducing points are chosen unless given or not needed."""
     if not problem.is_exact:
         return Evaluator(problem, bounds, vector, points)
-    return ExactEvaluator(problem.layout, problem.given, problem.prior, problem.x, problem.y, bounds)
+    return ExactEvaluator(
+        problem.layout, problem.given, problem.prior, problem.x, problem.y, bounds, counts=problem.counts
+    )
 
 
 def choose_points(prior: AbstractPrior, x: Float[Array, "N D"], number: int) -> Float[np.ndarray, "M D"]:
@@ -121,12 +124,13 @@ def _objective(
     prior: AbstractPrior,
     x: Array,
     y: Array,
+    counts: Array | None,
     points: Array,
     centre: Array,
     width: Array,
 ) -> Any:
     def evidence(model: Model) -> tuple[Array, Array]:
-        return of_projection(model.likelihood, project(rebuilt(prior, model), x, points), y, mode)
+        return of_projection(model.likelihood, project(rebuilt(prior, model), x, points), y, mode, counts)
 
     return _penalised(layout, vector, given, evidence, centre, width)
 
@@ -139,6 +143,7 @@ def fixed_objective(
     given: Model,
     x: Array,
     y: Array,
+    counts: Array | None,
     psi: Array,
     residual: Array,
     centre: Array,
@@ -148,7 +153,7 @@ def fixed_objective(
 
     def evidence(model: Model) -> tuple[Array, Array]:
         projection = Projection(psi, residual, jnp.asarray(evaluate_mean(model.mean, x)))
-        return of_projection(model.likelihood, projection, y, mode)
+        return of_projection(model.likelihood, projection, y, mode, counts)
 
     return _penalised(layout, vector, given, evidence, centre, width)
 
@@ -172,12 +177,18 @@ def _penalised(
 
 @compiled
 def points_objective(
-    points: Array, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, mode: Array
+    points: Array,
+    prior: AbstractPrior,
+    likelihood: AbstractLikelihood,
+    x: Array,
+    y: Array,
+    counts: Array | None,
+    mode: Array,
 ) -> Any:
     """Minus the log evidence as a function of the inducing points, with the mode beside, and the gradient."""
 
     def objective(z: Array) -> tuple[Array, Array]:
-        value, found = of_projection(likelihood, project(prior, x, z), y, mode)
+        value, found = of_projection(likelihood, project(prior, x, z), y, mode, counts)
         return -value, found
 
     return jax.value_and_grad(objective, has_aux=True)(points)

@@ -22,13 +22,13 @@ from jaxtyping import Float
 from kosambi._types import Array
 from kosambi.errors import InputError, as_count
 from kosambi.hyperparameters._exact import ExactEvaluator
-from kosambi.hyperparameters._layout import Layout, Model, lay_out, with_fields
+from kosambi.hyperparameters._layout import Layout, Model, lay_out
 from kosambi.hyperparameters._limits import Limits, limits
 from kosambi.hyperparameters._search import Minimum, minimise, projected_norm
 from kosambi.hyperparameters._starts import Scales, start
 from kosambi.hyperparameters._task import Outcome, Task
 from kosambi.likelihoods import AbstractLikelihood, Gaussian, StudentT
-from kosambi.precision import at_rest, compiled
+from kosambi.precision import at_rest, compiled, with_fields
 from kosambi.priors import GaussianProcess
 
 # Where every parameter begins: softplus(0).

@@ -21,6 +21,7 @@ def move_points(
     likelihood: AbstractLikelihood,
     x: Float[Array, "N D"],
     y: Float[Array, " N"],
+    counts: Float[Array, " N"] | None,
     points: Float[np.ndarray, "M D"],
     bound: float,
     record: Record,
@@ -31,8 +32,8 @@ def move_points(
     """
     spread = np.std(x, axis=0)
     scales = np.where(spread > 0, spread, 1.0)
-    held = lift((prior, likelihood, x, y))
-    mode = first_mode(*held, points)
+    held = lift((prior, likelihood, x, y, counts))
+    mode = first_mode(*held[:-1], points)
     # Not part of the trace of the hyperparameters, which is another objective.
     own = Record()
 

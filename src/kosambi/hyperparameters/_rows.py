@@ -5,21 +5,29 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 
-from kosambi.hyperparameters._layout import with_fields
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.measures import PointMeasure
+from kosambi.precision import with_fields
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
 
-def subset(generator: np.random.Generator, y: np.ndarray, limit: int, num_labels: int | None) -> Int[np.ndarray, " n"]:
-    """At most `limit` row numbers, in order, with every label among them, and not one value of y only."""
+def subset(
+    generator: np.random.Generator, y: np.ndarray, counts: np.ndarray | None, limit: int, num_labels: int | None
+) -> Int[np.ndarray, " n"]:
+    """At most `limit` row numbers, in order, with every label among them, and not one value of y only.
+
+    Rows that count for nothing are left out where there are too many.
+    """
     if len(y) <= limit:
         return np.arange(len(y))
-    rows = generator.choice(len(y), size=limit, replace=False)
-    rare = [np.flatnonzero(y == label) for label in np.unique(y)] if num_labels is not None else []
+    pool = np.arange(len(y)) if counts is None else np.flatnonzero(counts)
+    if len(pool) <= limit:
+        return pool
+    rows = generator.choice(pool, size=limit, replace=False)
+    rare = [pool[y[pool] == label] for label in np.unique(y[pool])] if num_labels is not None else []
     missing = [rows_of for rows_of in rare if not np.isin(rows_of, rows).any()]
     if num_labels is None and np.all(y[rows] == y[rows[0]]):
-        missing = [np.flatnonzero(y != y[rows[0]])]
+        missing = [others] if len(others := pool[y[pool] != y[rows[0]]]) else []
     for i, rows_of in enumerate(missing[: limit - 1]):
         rows[i] = generator.choice(rows_of)
     return np.unique(rows)

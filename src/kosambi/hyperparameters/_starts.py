@@ -15,15 +15,14 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array
-from kosambi.hyperparameters._layout import Layout, Model, rebuilt, with_fields
+from kosambi.hyperparameters._layout import Layout, Model, rebuilt
 from kosambi.kernels import (
     AbstractCombination,
     AbstractKernel,
     AbstractStationary,
-    Constant,
     Linear,
     Periodic,
-    Product,
+    with_factor,
 )
 from kosambi.likelihoods import (
     AbstractLikelihood,
@@ -36,6 +35,7 @@ from kosambi.likelihoods import (
     ShiftMixture,
     StudentT,
 )
+from kosambi.precision import with_fields
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
 
@@ -104,7 +104,7 @@ def start(
     wanted = scales.latent_deviation**2 / variance if variance > 0 and np.isfinite(variance) else 1.0
     # r holds k twice for a Gaussian random element.
     degree = 2.0 if isinstance(prior, GaussianRandomElement) else 1.0
-    kernel = _scaled(kernel, wanted ** (1.0 / degree))
+    kernel = with_factor(kernel, wanted ** (1.0 / degree))
     # Noise varies about the mean of y, wherever that is.
     noise = float(np.std(np.asarray(likelihood.raw_rough_latent(y)))) or scales.latent_deviation
     return Model(kernel, mean, starting_likelihood(likelihood, y, beginning.share, noise))
@@ -149,22 +149,6 @@ def _spread(kernel: AbstractKernel, columns: np.ndarray, reach: float) -> Abstra
             kernel,
             variance=scaled if np.size(kernel.variance) > 1 else np.full(np.shape(kernel.variance), scaled.mean()),
         )
-    return kernel
-
-
-def _scaled(kernel: AbstractKernel, factor: float) -> AbstractKernel:
-    """The kernel times a number, where it has a variance to take it up."""
-    if isinstance(kernel, Product):
-        head = kernel.kernels
-        for i, part in enumerate(head):
-            scaled = _scaled(part, factor)
-            if scaled is not part:
-                return with_fields(kernel, kernels=(*head[:i], scaled, *head[i + 1 :]))
-        return kernel
-    if isinstance(kernel, AbstractCombination):
-        return with_fields(kernel, kernels=tuple(_scaled(part, factor) for part in kernel.kernels))
-    if isinstance(kernel, AbstractStationary | Linear | Constant):
-        return with_fields(kernel, variance=np.asarray(kernel.variance) * factor)
     return kernel
 
 

@@ -24,6 +24,7 @@ class Task:
     likelihood: AbstractLikelihood
     x: Float[Array, "N D"]
     y: Float[Array, " N"]
+    counts: Float[Array, " N"] | None
     layout: Layout
     max_iterations: int
     record: Record

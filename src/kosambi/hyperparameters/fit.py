@@ -25,6 +25,7 @@ from kosambi.likelihoods import AbstractLikelihood
 from kosambi.precision import host_generator, public
 from kosambi.priors import AbstractPrior
 from kosambi.progress import Progress
+from kosambi.target import as_weights, check_length
 
 METHODS = ("evidence", "paper")
 
@@ -39,6 +40,7 @@ def fit_hyperparameters(
     method: str = "evidence",
     *,
     num_inducing: int | None = None,
+    weights: ArrayLike | None = None,
     ard: bool = False,
     freeze: str | Sequence[str] = (),
     tie: Sequence[Sequence[str]] = (),
@@ -62,6 +64,7 @@ def fit_hyperparameters(
         method: "evidence", which maximises the evidence of this very model (see `kosambi.evidence`), or "paper", which
             fits the kernel as that of an exact Gaussian process (the paper's recipe, for comparison).
         num_inducing: M, for "evidence"; at most 300 when None.
+        weights: (N,), how often each datum counts, for "evidence"; starts of the search do not look at them.
         ard: give every stationary kernel with a single lengthscale one for each input column.
         freeze: parameters that keep their values, by name: "likelihood", "kernel.variance", "kernel.*.variance".
         tie: groups of parameters that have one value, [["kernel.0.lengthscale", "kernel.1.lengthscale"]].
@@ -100,16 +103,21 @@ def fit_hyperparameters(
             "Every parameter is frozen or none is an array, so there is nothing to learn. Leave out `freeze`; in a "
             "kernel of your own hold numbers as `np.asarray(value, dtype=float)`."
         )
-    notes = check_data(x, y, likelihood, layout.size)
+    check_length("y", y, x)
+    counts = None if weights is None else np.asarray(as_weights(weights, x))
+    used = slice(None) if counts is None else np.asarray(counts > 0)
+    notes = check_data(x[used], y[used], likelihood, layout.size, len(y))
     record = Record()
     with Progress(progress) as show:
         limit = as_count("max_iterations", max_iterations)
-        task = Task(generator, given, likelihood, x, y, layout, limit, record, show)
+        task = Task(generator, given, likelihood, x, y, counts, layout, limit, record, show)
         if method == "paper":
             if num_inducing is not None:
                 raise InputError(
                     'method="paper" fits an exact Gaussian process, without inducing points. Leave out `num_inducing`.'
                 )
+            if counts is not None:
+                raise InputError('method="paper" does not know weights. Leave them out, or use method="evidence".')
             found = _paper.fit(task, _paper.settings(likelihood, max_rows, num_restarts))
         else:
             rows = _evidence.MAX_ROWS if max_rows is None else as_rows(max_rows)

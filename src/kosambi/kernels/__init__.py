@@ -10,6 +10,8 @@ from kosambi.kernels._base import AbstractKernel as AbstractKernel
 from kosambi.kernels._base import Constant as Constant
 from kosambi.kernels._base import Product as Product
 from kosambi.kernels._base import Sum as Sum
+from kosambi.kernels._factor import scaled as scaled
+from kosambi.kernels._factor import with_factor as with_factor
 from kosambi.kernels.linear import Linear as Linear
 from kosambi.kernels.periodic import Periodic as Periodic
 from kosambi.kernels.rational_quadratic import RationalQuadratic as RationalQuadratic

@@ -12,10 +12,10 @@ from kosambi.likelihoods.custom import Custom as Custom
 from kosambi.likelihoods.custom import CustomJoint as CustomJoint
 from kosambi.likelihoods.discrete import Bernoulli as Bernoulli
 from kosambi.likelihoods.discrete import Ordinal as Ordinal
+from kosambi.likelihoods.heteroscedastic import HeteroscedasticGaussian as HeteroscedasticGaussian
 from kosambi.likelihoods.mixture import ShiftMixture as ShiftMixture
 from kosambi.likelihoods.positive import Exponential as Exponential
 from kosambi.likelihoods.positive import Gamma as Gamma
 from kosambi.likelihoods.robust import Huber as Huber
 from kosambi.likelihoods.robust import Laplace as Laplace
 from kosambi.likelihoods.several import Categorical as Categorical
-from kosambi.likelihoods.several import HeteroscedasticGaussian as HeteroscedasticGaussian

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import InputError, as_float_array, as_positive, is_traced
+from kosambi.errors import InputError, as_number, as_positive, is_traced
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations
 from kosambi.likelihoods._quadrature import Rule
 from kosambi.likelihoods.continuous import LOG_2PI, location_variance, normal_distribution
@@ -40,9 +40,7 @@ class ShiftMixture(AbstractLikelihood):
     noise: Array
 
     def __init__(self, shift: ArrayLike, probability: ArrayLike = 0.5, noise: ArrayLike = 1.0) -> None:
-        self.shift = as_float_array("ShiftMixture(shift=...)", shift)
-        if self.shift.ndim != 0 or not (is_traced(self.shift) or np.isfinite(self.shift)):
-            raise InputError(f"`ShiftMixture(shift=...)` must be a finite number. Got {shift!r}.")
+        self.shift = as_number("ShiftMixture(shift=...)", shift)
         self.probability = as_positive("ShiftMixture(probability=...)", probability)
         if not is_traced(self.probability) and not self.probability < 1:
             raise InputError(

@@ -1,0 +1,159 @@
+"""What both estimators share: checks in scikit-learn's manner, the fit, and predictions in the user's units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kosambi._types import Array, Key
+from kosambi.certificate import Certificate
+from kosambi.draws import FunctionDraws
+from kosambi.errors import InputError, as_count
+from kosambi.estimators._fit import Settings, fitted
+from kosambi.estimators._rows import location_and_scale, merged, padded_inputs
+from kosambi.features import expand
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.posterior import Posterior, Prediction
+
+# Numbers of one block of new inputs, which are predicted one after the other.
+_VALUES_AT_ONCE = 2**23
+
+
+class AbstractEstimator(BaseEstimator):
+    """A posterior over functions behind scikit-learn's methods."""
+
+    posterior_: Posterior
+
+    def _fit_rows(
+        self,
+        x: Float[np.ndarray, "N D"],
+        y: Float[np.ndarray, " N"],
+        weights: Float[np.ndarray, " N"],
+        likelihood: AbstractLikelihood,
+        target_units: tuple[float, float],
+    ) -> None:
+        settings = self._settings()
+        settings.check()
+        rows = merged(x, y, weights)
+        self.x_mean_, self.x_scale_ = location_and_scale(rows.x, rows.weights)
+        rows = type(rows)((rows.x - self.x_mean_) / self.x_scale_, rows.y, rows.weights)
+        key = random_key(self.random_state)
+        self.posterior_, self.fit_report_ = fitted(key, settings, likelihood, rows, *target_units)
+        self.report_ = self.posterior_.report
+        # One of an earlier fit would be wrong.
+        self.__dict__.pop("_certificate", None)
+
+    def _settings(self) -> Settings:
+        return Settings(
+            self.kernel,
+            self.n_inducing,
+            self.n_samples,
+            self.hyperparameters,
+            self.sampler,
+            self.potential,
+            self.progress,
+        )
+
+    @property
+    def certificate_(self) -> Certificate:
+        """How far the draws are from the best law with as many coordinates; computed when first asked for.
+
+        See `kosambi.Posterior.certificate`.
+        """
+        check_is_fitted(self, "posterior_")
+        if "_certificate" not in self.__dict__:
+            self._certificate = self.posterior_.certificate()
+        return self._certificate
+
+    def transform_inputs(self, X: Any) -> Float[np.ndarray, "N D"]:
+        """The inputs as `posterior_` knows them: in standard deviations from the mean of the training rows."""
+        check_is_fitted(self, "posterior_")
+        x = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.ascontiguousarray((x - self.x_mean_) / self.x_scale_)
+
+    def predict_distribution(self, X: Any) -> Prediction:
+        """The laws of f and of an observation at the rows of X, as `kosambi.Prediction`, in the units of y.
+
+        A classifier's labels are their numbers in `classes_`.
+
+        Arguments:
+            X: (n, D).
+        """
+        return self._prediction(self.transform_inputs(X))
+
+    def sample_functions(self, X: Any, n_samples: int = 10, random_state: Any = 0) -> Array:
+        """Functions drawn from the posterior, at the rows of X: (n, n_samples), or (n, n_samples, C).
+
+        The latent functions, before any link, in the units of y where they have those. The same functions at every
+        call with the same `random_state`, whichever rows are asked for.
+
+        Arguments:
+            X: (n, D).
+            n_samples: how many; above the number of draws that were fitted, a draw occurs again with another residual.
+            random_state: a seed, a generator or None.
+        """
+        return np.moveaxis(self._functions(self.transform_inputs(X), n_samples, random_key(random_state)), 0, 1)
+
+    def _functions(self, x: Float[np.ndarray, "N D"], n_samples: int, key: Key) -> Float[np.ndarray, "S N *C"]:
+        number, size = as_count("n_samples", n_samples), self.posterior_.num_particles
+        # A kernel without features can still be drawn at the inputs that are asked for.
+        at = x if expand(self.posterior_.prior.kernel) is None else None
+        found = []
+        for key_batch in jax.random.split(key, -(-number // size)):
+            wanted = min(number, size)
+            number -= wanted
+            draws = self.posterior_.functions(key_batch, at=at)
+            assert isinstance(draws, FunctionDraws)
+            # Spread over the particles, because neighbours may have begun at the same place.
+            which = np.linspace(0, size - 1, wanted).round().astype(int)
+            found.append(np.asarray(draws[which](padded_inputs(x)))[:, : len(x)])
+        return np.concatenate(found)
+
+    def _prediction(self, x: Float[np.ndarray, "N D"]) -> Prediction:
+        full = self.posterior_.predict(padded_inputs(x))
+        return Prediction(
+            full.likelihood,
+            np.ascontiguousarray(full.component_means[:, : len(x)]),
+            full.component_deviation[: len(x)],
+            full.support[: len(x)],
+            full.warnings,
+            is_noise_known=full.is_noise_known,
+        )
+
+    def _in_blocks(self, X: Any, summary: Callable[[Prediction], np.ndarray], axis: int = 0) -> np.ndarray:
+        """A summary of the predictions for all rows, which are never all in memory at once."""
+        x = self.transform_inputs(X)
+        law, latents = self.posterior_.particles.law, self.posterior_.likelihood.num_latents
+        components = latents * (1 if law is not None else self.posterior_.num_particles)
+        size = max(1, _VALUES_AT_ONCE // components)
+        parts = [summary(self._prediction(x[i : i + size])) for i in range(0, len(x), size)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "posterior_")
+
+
+def random_key(random_state: Any) -> Key:
+    """A JAX key from what scikit-learn takes as a seed: a number, a generator, or None for one that differs each time.
+
+    >>> import jax
+    >>> bool(jax.random.key_data(random_key(3))[1] == jax.random.key_data(random_key(3))[1])
+    True
+    """
+    if isinstance(random_state, np.random.Generator):
+        seed = int(random_state.integers(2**31))
+    else:
+        try:
+            seed = int(check_random_state(random_state).randint(2**31 - 1))
+        except ValueError as error:
+            raise InputError(
+                f"`random_state` must be a whole number, a generator or None. Got {random_state!r}."
+            ) from error
+    return jax.random.key(seed)

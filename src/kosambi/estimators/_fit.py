@@ -1,0 +1,170 @@
+"""From rows to a posterior: hyperparameters, inducing points, draws."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+
+from kosambi._types import Key
+from kosambi.errors import HyperparameterWarning, InputError, TruncationWarning, as_count
+from kosambi.estimators._models import in_units, prior_in_units
+from kosambi.estimators._rows import Rows, padded
+from kosambi.hyperparameters import FitReport, fit_hyperparameters
+from kosambi.inference import infer
+from kosambi.kernels import AbstractKernel, Matern52
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.posterior import Posterior
+from kosambi.priors import GaussianProcess
+from kosambi.target import Target
+
+METHODS = ("evidence", "paper", None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What an estimator was asked for; see `ProjectedLangevinRegressor`."""
+
+    kernel: AbstractKernel | None
+    n_inducing: int | str
+    n_samples: int
+    hyperparameters: str | None
+    sampler: Any
+    potential: str
+    progress: bool | None
+
+    def check(self) -> None:
+        """Refuse what no later call would name by its name here."""
+        if self.kernel is not None and not isinstance(self.kernel, AbstractKernel):
+            raise InputError(
+                f"`kernel` must be a kernel from `kosambi.kernels`, or None for `Matern52`. Got {self.kernel!r}."
+            )
+        if self.hyperparameters not in METHODS:
+            raise InputError(f'`hyperparameters` must be "evidence", "paper" or None. Got {self.hyperparameters!r}.')
+        if isinstance(self.n_inducing, str) and self.n_inducing != "auto":
+            raise InputError(f'`n_inducing` must be a whole number or "auto". Got {self.n_inducing!r}.')
+        if not isinstance(self.n_inducing, str):
+            as_count("n_inducing", self.n_inducing)
+        as_count("n_samples", self.n_samples)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Model:
+    """A model of standardised observations, with the inducing points that it was learned with."""
+
+    prior: GaussianProcess
+    likelihood: AbstractLikelihood
+    report: FitReport | None
+
+    @property
+    def points(self) -> np.ndarray | None:
+        return None if self.report is None else self.report.inducing_points
+
+
+def fitted(
+    key: Key, settings: Settings, likelihood: AbstractLikelihood, rows: Rows, location: float, scale: float
+) -> tuple[Posterior, FitReport | None]:
+    """The posterior given `rows`, whose inputs are standardised, and how the hyperparameters were found.
+
+    `likelihood` is that of standardised observations; (location, scale) is (0, 1) where there are no such.
+    """
+    key_learn, key_draw = jax.random.split(key)
+    filled = padded(rows)
+    number = None if isinstance(settings.n_inducing, str) else _at_most(settings.n_inducing, rows)
+    model = _learned(key_learn, settings, likelihood, rows, filled, (filled.y - location) / scale, number)
+    given = in_units(model.likelihood, location, scale)
+    final = model.likelihood if given is None else given
+    prior = prior_in_units(model.prior.kernel, np.asarray(model.prior.mean), final, location, scale)
+    how: dict[str, Any] = {"num_inducing": number}
+    if number is None and final.num_latents == 1 and final.is_density:
+        how = {"num_inducing": "auto"}
+    elif number is not None and model.points is not None:
+        how = {"inducing_points": model.points}
+    posterior = infer(
+        key_draw,
+        prior,
+        final,
+        filled.x,
+        filled.y,
+        weights=filled.weights,
+        sampler=settings.sampler,
+        potential=settings.potential,
+        num_particles=settings.n_samples,
+        progress=settings.progress,
+        **how,
+    )
+    return _without_padding(posterior, rows), model.report
+
+
+def _at_most(asked: int, rows: Rows) -> int:
+    distinct = len(np.unique(rows.x, axis=0))
+    if asked > distinct:
+        warnings.warn(
+            f"`n_inducing={asked}` is more than there are distinct rows; {distinct} are used.",
+            TruncationWarning,
+            stacklevel=6,
+        )
+    return min(asked, distinct)
+
+
+def _learned(
+    key: Key,
+    settings: Settings,
+    likelihood: AbstractLikelihood,
+    rows: Rows,
+    filled: Rows,
+    z: np.ndarray,
+    number: int | None,
+) -> _Model:
+    num_columns = rows.x.shape[1]
+    kernel = settings.kernel
+    if kernel is None:
+        kernel = Matern52(lengthscale=np.full(num_columns, np.sqrt(num_columns)), variance=1.0, active_dims=None)
+    # Standardised observations have mean zero, and a constant added to every class changes no probability.
+    has_mean = in_units(likelihood, 0.0, 1.0) is None and likelihood.num_latents == 1
+    rough = np.asarray(likelihood.raw_rough_latent(rows.y)) if has_mean else np.zeros(1)
+    prior = GaussianProcess(kernel, mean=float(np.average(rough, weights=rows.weights if has_mean else None)))
+    method = settings.hyperparameters
+    if method is not None and (len(rows.y) < 2 or np.ptp(rows.y) == 0 or not np.any(np.ptp(rows.x, axis=0) > 0)):
+        warnings.warn(
+            "Neither all inputs nor all observations may be equal for hyperparameters to be learned, nor may there be "
+            "one row only; they stay as they are.",
+            HyperparameterWarning,
+            stacklevel=6,
+        )
+        method = None
+    if method is None:
+        return _Model(prior, likelihood, None)
+    if method == "paper":
+        if rows.has_weights:
+            raise InputError('`hyperparameters="paper"` knows no sample weights. Use "evidence".')
+        found, likelihood, report = fit_hyperparameters(
+            key, prior, likelihood, rows.x, z[: len(rows.y)], method, progress=settings.progress
+        )
+        return _Model(found, likelihood, report)
+    found, likelihood, report = fit_hyperparameters(
+        key,
+        prior,
+        likelihood,
+        filled.x,
+        z,
+        weights=filled.weights,
+        num_inducing=number,
+        freeze=() if has_mean else ("mean",),
+        progress=settings.progress,
+    )
+    return _Model(found, likelihood, report)
+
+
+def _without_padding(posterior: Posterior, rows: Rows) -> Posterior:
+    """The same draws with the data as they are."""
+    old = posterior.target
+    target = Target(
+        old.basis, old.likelihood, rows.x, rows.y, old.kind, weights=rows.weights if rows.has_weights else None
+    )
+    stripped = Posterior(target, posterior.particles, posterior.report)
+    stripped.selection = posterior.selection
+    return stripped

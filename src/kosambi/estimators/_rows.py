@@ -1,0 +1,78 @@
+"""Rows made ready for a fit: equal ones merged, inputs standardised, their number rounded up to a few sizes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+
+SMALLEST_BUCKET = 32
+"""Rows, at least, that computations are compiled for."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+    """Inputs, observations, and how often each counts."""
+
+    x: Float[np.ndarray, "N D"]
+    y: Float[np.ndarray, " N"]
+    weights: Float[np.ndarray, " N"]
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether some rows count other than once."""
+        return bool(np.any(self.weights != 1.0))
+
+
+def merged(x: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"]) -> Rows:
+    """Distinct rows in a fixed order, each with the sum of its weights; rows of weight zero are left out.
+
+    A row that counts twice and a row that occurs twice are the same from here on, and so are rows in another order.
+    """
+    used = weights > 0
+    table = np.column_stack([x[used], y[used]])
+    # Minus zero equals zero, but not as bytes.
+    distinct, where = np.unique(table + 0.0, axis=0, return_inverse=True)
+    counts = np.bincount(where.ravel(), weights=weights[used], minlength=len(distinct))
+    return Rows(np.ascontiguousarray(distinct[:, :-1]), np.ascontiguousarray(distinct[:, -1]), counts)
+
+
+def location_and_scale(
+    values: Float[np.ndarray, "N *D"], weights: Float[np.ndarray, " N"]
+) -> tuple[Float[np.ndarray, " *D"], Float[np.ndarray, " *D"]]:
+    """Weighted means and standard deviations; a deviation of one where all values are equal."""
+    mean = np.asarray(np.average(values, axis=0, weights=weights))
+    deviation = np.sqrt(np.average(np.square(values - mean), axis=0, weights=weights))
+    # Rounding of the mean leaves a deviation of about this size where there is none.
+    floor = 1e-13 * np.max(np.abs(values), axis=0, initial=0.0)
+    return mean, np.where(deviation > floor, deviation, 1.0)
+
+
+def padded(rows: Rows) -> Rows:
+    """The rows with copies of the first, of weight zero, behind them, up to one of a few sizes.
+
+    What was compiled for one size serves all numbers of rows that are rounded up to it, such as folds of a
+    cross-validation. At most a sixteenth of the rows is added where there are many.
+    """
+    extra = bucket(len(rows.y)) - len(rows.y)
+    return Rows(
+        np.concatenate([rows.x, np.repeat(rows.x[:1], extra, axis=0)]),
+        np.concatenate([rows.y, np.repeat(rows.y[:1], extra)]),
+        np.concatenate([rows.weights, np.zeros(extra)]),
+    )
+
+
+def padded_inputs(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "K D"]:
+    """New inputs with copies of the first behind them, for the same reason."""
+    return np.concatenate([x, np.repeat(x[:1], bucket(len(x)) - len(x), axis=0)])
+
+
+def bucket(number: int) -> int:
+    """The smallest size that is not below `number`.
+
+    >>> [bucket(number) for number in (1, 33, 65, 500, 6553)]
+    [32, 64, 96, 512, 6656]
+    """
+    step = max(SMALLEST_BUCKET, 2 ** (max(number, 1).bit_length() - 5))
+    return -(-max(number, 1) // step) * step

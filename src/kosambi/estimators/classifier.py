@@ -1,0 +1,161 @@
+"""`ProjectedLangevinClassifier`: a posterior over functions for two classes or more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import scipy.special
+from jaxtyping import Float
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from kosambi.errors import InputError, as_level
+from kosambi.estimators._base import AbstractEstimator, random_key
+from kosambi.estimators.regressor import checked_weights
+from kosambi.kernels import AbstractKernel
+from kosambi.likelihoods import Bernoulli, Categorical
+from kosambi.posterior import Prediction
+from kosambi.samplers import AbstractSampler
+
+# For the intervals of probabilities of several classes.
+_RESIDUAL_DRAWS = 16
+
+
+class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
+    """Bayesian classification with functions drawn from their posterior.
+
+    Two classes have one function, whose logistic transform is the probability of the second; C classes have C
+    functions and their softmax. Labels may be numbers or strings. Everything else is as in
+    `ProjectedLangevinRegressor`.
+
+    Arguments:
+        kernel: of standardised inputs; its parameters are where the search for better ones begins. None: `Matern52`
+            with a lengthscale for each column.
+        n_inducing: M, or "auto": as many as predictions can use for two classes, and for more classes as many as
+            explain 99.9 % of the prior variance at the data, at most 4√N.
+        n_samples: J, how many functions are drawn.
+        hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
+        sampler: see `kosambi.sample`.
+        potential: "projected" or "optimal"; see `kosambi.Target`.
+        progress: whether to show a progress line; None shows it on a terminal.
+        random_state: a seed, a generator or None.
+
+    After `fit`: `classes_`, and what `ProjectedLangevinRegressor` has.
+
+    >>> import numpy as np
+    >>> from kosambi import ProjectedLangevinClassifier
+    >>> x = np.random.default_rng(0).normal(size=(80, 2))
+    >>> y = np.where(x[:, 0] * x[:, 1] > 0, "same", "different")
+    >>> model = ProjectedLangevinClassifier().fit(x, y)
+    >>> model.predict([[1.0, 1.0], [1.0, -1.0]])
+    array(['same', 'different'], dtype='<U9')
+    >>> model.predict_proba([[1.0, 1.0]]).sum(axis=1)
+    array([1.])
+    """
+
+    def __init__(
+        self,
+        kernel: AbstractKernel | None = None,
+        *,
+        n_inducing: int | str = "auto",
+        n_samples: int = 100,
+        hyperparameters: str | None = "evidence",
+        sampler: str | AbstractSampler = "auto",
+        potential: str = "projected",
+        progress: bool | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.n_inducing = n_inducing
+        self.n_samples = n_samples
+        self.hyperparameters = hyperparameters
+        self.sampler = sampler
+        self.potential = potential
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProjectedLangevinClassifier:
+        """Learn from rows of X (n, D) and labels y (n,), each counting `sample_weight` times."""
+        x, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        weights = checked_weights(sample_weight, x)
+        y = column_or_1d(y)
+        # A label all of whose rows weigh nothing is not among the data.
+        self.classes_ = np.unique(y[weights > 0])
+        number = len(self.classes_)
+        if number < 2:
+            raise InputError(
+                f"`y` has one class only, {self.classes_[0]!r}. A classifier needs two at least; leave out the "
+                "model, or add rows of another class."
+            )
+        used = weights > 0
+        numbers = np.searchsorted(self.classes_, y[used]).astype(np.float64)
+        likelihood = Bernoulli() if number == 2 else Categorical(number)
+        self._fit_rows(x[used], numbers, weights[used], likelihood, (0.0, 1.0))
+        return self
+
+    def predict_proba(self, X: Any) -> Float[np.ndarray, "n C"]:
+        """The probability of each class, in the order of `classes_`."""
+        return self._in_blocks(X, _probabilities)
+
+    def predict_log_proba(self, X: Any) -> Float[np.ndarray, "n C"]:
+        """Its logarithm."""
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest class at each row, (n,)."""
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+    def predict_interval(self, X: Any, coverage: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """(lower, upper) for the probability of each class, each (n, C): what the data leave open about it.
+
+        Between them the probability of a class lies with posterior probability `coverage`.
+        """
+        both = self._in_blocks(X, lambda p: _probability_interval(p, coverage), axis=1)
+        return both[0], both[1]
+
+    def predict_log_density(self, X: Any, y: Any) -> Float[np.ndarray, " n"]:
+        """The log probability of the label y (n,) at each row; −∞ for a label that was not in the data."""
+        check_is_fitted(self, "posterior_")
+        _, y = validate_data(self, X, y, reset=False, dtype=np.float64)
+        table = self.predict_log_proba(X)
+        number = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        known = self.classes_[number] == y
+        return np.where(known, table[np.arange(len(y)), number], -np.inf)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Labels drawn at the rows of X: (n, n_samples); each column goes along one function."""
+        key_functions, key_noise = jax.random.split(random_key(random_state))
+        f = self._functions(self.transform_inputs(X), n_samples, key_functions)
+        drawn = np.asarray(self.posterior_.likelihood.draw(key_noise, f)).T
+        return self.classes_[drawn.astype(int)]
+
+
+def _probabilities(prediction: Prediction) -> Float[np.ndarray, "n C"]:
+    table = np.asarray(prediction.probability)
+    if table.ndim == 1:
+        return np.column_stack([1.0 - table, table])
+    # Quadrature leaves sums that are off in the last digits.
+    return table / table.sum(axis=1, keepdims=True)
+
+
+def _probability_interval(prediction: Prediction, coverage: float) -> Float[np.ndarray, "2 n C"]:
+    """Quantiles of the probabilities of the classes over the posterior of f."""
+    if prediction.component_means.ndim == 2:
+        # One increasing function of f, so that quantiles go over into quantiles.
+        link = prediction.likelihood.observation_mean
+        low, high = (np.asarray(link(end)) for end in prediction.latent_interval(coverage))
+        return np.stack([np.column_stack([1.0 - high, low]), np.column_stack([1.0 - low, high])])
+    tail = 0.5 * (1.0 - as_level("coverage", coverage))
+    # The same few values of what the inducing points leave open for every draw and every row.
+    noise = np.random.default_rng(0).normal(size=(_RESIDUAL_DRAWS, 1, 1, prediction.component_means.shape[2]))
+    parts = []
+    for point in range(prediction.num_points):
+        means = prediction.component_means[:, point : point + 1]
+        f = means + prediction.component_deviation[point] * noise
+        shares = scipy.special.softmax(f, axis=-1).reshape(-1, f.shape[-1])
+        parts.append(np.quantile(shares, [tail, 1.0 - tail], axis=0))
+    return np.stack(parts, axis=1)

@@ -1,0 +1,171 @@
+"""`ProjectedLangevinRegressor`: a posterior over functions for numbers and counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from kosambi.errors import InputError
+from kosambi.estimators._base import AbstractEstimator, random_key
+from kosambi.estimators._joint import latent_covariance
+from kosambi.estimators._models import as_likelihood, in_units
+from kosambi.estimators._rows import location_and_scale
+from kosambi.kernels import AbstractKernel
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.posterior import Prediction
+from kosambi.samplers import AbstractSampler
+
+
+class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
+    """Bayesian regression with functions drawn from their posterior.
+
+    Inputs are standardised, the hyperparameters learned by the evidence, as many inducing points taken as predictions
+    can use, and draws made by the sampler that suits the likelihood. A Gaussian likelihood has closed forms throughout.
+    A fit does not depend on the order of the rows, and rows that occur twice are the same as rows of weight two.
+
+    Arguments:
+        likelihood: "gaussian", "student_t" (outliers), "heteroscedastic" (noise that varies), "poisson",
+            "negative_binomial" (counts), "gamma" (positive numbers), or an object from `kosambi.likelihoods`, whose
+            parameters are in the units of y and are where the search for better ones begins.
+        kernel: of standardised inputs, and of standardised y for likelihoods of real numbers; its parameters are where
+            the search begins. None: `Matern52` with a lengthscale for each column.
+        n_inducing: M, or "auto": as many as predictions can use.
+        n_samples: J, how many functions are drawn.
+        hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
+        sampler: see `kosambi.sample`.
+        potential: "projected" or "optimal"; see `kosambi.Target`.
+        progress: whether to show a progress line; None shows it on a terminal.
+        random_state: a seed, a generator or None.
+
+    After `fit`: `posterior_` (a `kosambi.Posterior` of standardised inputs, see `transform_inputs`, and of y in its
+    units), `report_` (how the draws were made), `fit_report_` (how hyperparameters were learned), `certificate_` (how
+    good the approximation is), `x_mean_`, `x_scale_`, `n_features_in_`, `feature_names_in_`.
+
+    >>> import numpy as np
+    >>> from kosambi import ProjectedLangevinRegressor
+    >>> x = np.linspace(0.0, 6.0, 60)[:, None]
+    >>> y = 10.0 + 3.0 * np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=60)
+    >>> model = ProjectedLangevinRegressor().fit(x, y)
+    >>> mean, sd = model.predict([[1.5]], return_std=True)
+    >>> bool(abs(mean[0] - 13.0) < 0.2), bool(0.05 < sd[0] < 0.2)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        likelihood: str | AbstractLikelihood = "gaussian",
+        kernel: AbstractKernel | None = None,
+        *,
+        n_inducing: int | str = "auto",
+        n_samples: int = 100,
+        hyperparameters: str | None = "evidence",
+        sampler: str | AbstractSampler = "auto",
+        potential: str = "projected",
+        progress: bool | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.likelihood = likelihood
+        self.kernel = kernel
+        self.n_inducing = n_inducing
+        self.n_samples = n_samples
+        self.hyperparameters = hyperparameters
+        self.sampler = sampler
+        self.potential = potential
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProjectedLangevinRegressor:
+        """Learn from rows of X (n, D) and y (n,), each counting `sample_weight` times.
+
+        A weight multiplies the log density of its row: two stands for a row that was observed twice.
+        """
+        x, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=True)
+        weights = checked_weights(sample_weight, x)
+        likelihood = as_likelihood(self.likelihood)
+        if likelihood.num_labels is not None:
+            raise InputError(
+                f"`likelihood` {type(likelihood).__name__} is for labels. Use `ProjectedLangevinClassifier`."
+            )
+        y = np.asarray(likelihood.check(y))
+        units = (0.0, 1.0)
+        if in_units(likelihood, 0.0, 1.0) is not None:
+            location, scale = location_and_scale(y[weights > 0], weights[weights > 0])
+            units = (float(location), float(scale))
+            if isinstance(self.likelihood, AbstractLikelihood):
+                # Its parameters were given for y as it is.
+                likelihood = in_units(likelihood, -units[0] / units[1], 1.0 / units[1]) or likelihood
+        self._fit_rows(x, y, weights, likelihood, units)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """The mean of an observation at each row, (n,); with its standard deviation, or covariances (n, n).
+
+        Both include the noise. The mean of a law without one, such as Student's with few degrees of freedom, is the
+        location of its latent function.
+        """
+        if return_std and return_cov:
+            raise InputError("`return_std` and `return_cov` cannot both be asked for. Take the root of the diagonal.")
+        if return_cov:
+            return self._with_covariance(X)
+        if return_std:
+            both = self._in_blocks(X, lambda p: np.stack([_mean(p), _deviation(p)]), axis=1)
+            return both[0], both[1]
+        return self._in_blocks(X, _mean)
+
+    def predict_interval(self, X: Any, coverage: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """(lower, upper), each (n,): an observation lies between them with probability `coverage`."""
+        both = self._in_blocks(X, lambda p: np.stack(p.interval(coverage)), axis=1)
+        return both[0], both[1]
+
+    def predict_quantile(self, X: Any, q: Any) -> np.ndarray:
+        """The q-quantile of an observation at each row: (n,) for a number q, (Q, n) for Q of them."""
+        return self._in_blocks(X, lambda p: p.quantile(q), axis=0 if np.ndim(q) == 0 else 1)
+
+    def predict_log_density(self, X: Any, y: Any) -> Float[np.ndarray, " n"]:
+        """The log density, or log probability of a count, of an observation y (n,) at each row, in the units of y."""
+        check_is_fitted(self, "posterior_")
+        _, y = validate_data(self, X, y, reset=False, dtype=np.float64, y_numeric=True)
+        return self.predict_distribution(X).log_density(y)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Float[np.ndarray, "n S"]:
+        """Observations drawn at the rows of X: (n, n_samples); each column goes along one function."""
+        key_functions, key_noise = jax.random.split(random_key(random_state))
+        f = self._functions(self.transform_inputs(X), n_samples, key_functions)
+        return np.ascontiguousarray(np.asarray(self.posterior_.likelihood.draw(key_noise, f)).T)
+
+    def _with_covariance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Cov(y_i, y_j): that of E[y | f] off the diagonal, of the observation on it."""
+        x, likelihood = self.transform_inputs(X), self.posterior_.likelihood
+        prediction = self._prediction(x)
+        if in_units(likelihood, 0.0, 1.0) is not None and likelihood.num_latents == 1:
+            covariance = latent_covariance(self.posterior_, x)
+        else:
+            # E[y | f] is no linear function of f, so its covariance is that over functions drawn.
+            f = self._functions(x, self.posterior_.num_particles, random_key(self.random_state))
+            covariance = np.atleast_2d(np.cov(np.asarray(likelihood.observation_mean(f)), rowvar=False, bias=True))
+        np.fill_diagonal(covariance, np.square(_deviation(prediction)))
+        return _mean(prediction), covariance
+
+
+def checked_weights(sample_weight: Any, x: np.ndarray) -> Float[np.ndarray, " n"]:
+    """Weights of the rows, ones when None; refused if none is positive."""
+    weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    if not np.any(weights > 0):
+        raise InputError("`sample_weight` is zero everywhere. Give some row a positive weight.")
+    return np.asarray(weights)
+
+
+def _mean(prediction: Prediction) -> Float[np.ndarray, " n"]:
+    mean = np.asarray(prediction.observation_mean)
+    if np.all(np.isfinite(mean)):
+        return mean
+    return np.where(np.isfinite(mean), mean, prediction.mean)
+
+
+def _deviation(prediction: Prediction) -> Float[np.ndarray, " n"]:
+    return np.sqrt(np.asarray(prediction.observation_variance))

@@ -1,0 +1,134 @@
+"""A fitted scikit-learn estimator as a file holds it: its settings, its posterior, numbers and names."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi.errors import InputError
+from kosambi.hyperparameters import FitReport
+from kosambi.kernels import AbstractKernel
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.posterior import Posterior
+from kosambi.samplers import AbstractSampler
+
+_KINDS = {"regressor": "ProjectedLangevinRegressor", "classifier": "ProjectedLangevinClassifier"}
+# Types of labels, as NumPy writes them: text, whole numbers, numbers, truth values, and text as Python objects.
+_LABEL_KINDS = "UiufbO"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SavedEstimator:
+    """What `kosambi.save` writes for an estimator, and `kosambi.load` turns back into one."""
+
+    kind: str
+    likelihood: str | AbstractLikelihood | None
+    kernel: AbstractKernel | None
+    n_inducing: int | str
+    n_samples: int
+    hyperparameters: str | None
+    sampler: str | AbstractSampler
+    potential: str
+    progress: bool | None
+    random_state: int | None
+    posterior: Posterior
+    fit_report: FitReport | None
+    x_mean: Float[np.ndarray, " D"]
+    x_scale: Float[np.ndarray, " D"]
+    feature_names: tuple[str, ...] | None
+    label_type: str | None
+    """How NumPy writes the type of the labels."""
+    labels: tuple[str, ...] | None
+
+    @property
+    def problem(self) -> str | None:
+        """Why no fit could have made this; None if one could."""
+        number, likelihood = self.posterior.target.x.shape[1], self.posterior.likelihood
+        if self.kind not in _KINDS:
+            return f"there is no estimator of kind {self.kind!r}"
+        if self.x_mean.shape != (number,) or self.x_scale.shape != (number,):
+            return "the scales of the inputs are not one a column"
+        if not (np.all(np.isfinite(self.x_mean)) and np.all(np.isfinite(self.x_scale)) and np.all(self.x_scale > 0)):
+            return "the scales of the inputs are not positive numbers"
+        if self.feature_names is not None and len(self.feature_names) != number:
+            return "the names of the inputs are not one a column"
+        if (self.kind == "classifier") != (self.labels is not None) or (self.labels is None) != (
+            self.label_type is None
+        ):
+            return "a classifier has labels, and a regressor has none"
+        if self.labels is None:
+            return None
+        if len(self.labels) != likelihood.num_labels or len(set(self.labels)) != len(self.labels):
+            return "the labels are not one a class"
+        try:
+            _as_labels(self.labels, self.label_type)
+        except (TypeError, ValueError):
+            return f"the labels are not of the type {self.label_type!r}"
+        return None
+
+    def restored(self) -> Any:
+        """The estimator."""
+        from kosambi import estimators
+
+        cls = getattr(estimators, _KINDS[self.kind])
+        made = cls(**{name: getattr(self, name) for name in cls._get_param_names()})
+        made.posterior_, made.report_, made.fit_report_ = self.posterior, self.posterior.report, self.fit_report
+        made.x_mean_, made.x_scale_, made.n_features_in_ = self.x_mean, self.x_scale, len(self.x_mean)
+        if self.feature_names is not None:
+            made.feature_names_in_ = np.array(self.feature_names, dtype=object)
+        if self.labels is not None:
+            made.classes_ = _as_labels(self.labels, self.label_type)
+        return made
+
+
+def as_saved(value: Any) -> Any:
+    """A fitted estimator as what a file holds of it; anything else as it is."""
+    # Who has an estimator has imported them; others need not wait for scikit-learn.
+    module = sys.modules.get("kosambi.estimators")
+    if module is None or not isinstance(value, module.AbstractEstimator):
+        return value
+    kind = next((kind for kind, name in _KINDS.items() if type(value).__name__ == name), None)
+    if kind is None:
+        raise InputError(f"`save` knows kosambi's own estimators. Got a class of your own, {type(value).__name__}.")
+    if not hasattr(value, "posterior_"):
+        raise InputError(f"This {type(value).__name__} has not been fitted. Call `fit` before `save`.")
+    settings = {"likelihood": None} | value.get_params(deep=False)
+    seed = settings.pop("random_state")
+    if seed is not None and not isinstance(seed, int | np.integer):
+        raise InputError("`random_state` is a generator, which a file cannot hold. Give a whole number.")
+    names, labels = getattr(value, "feature_names_in_", None), getattr(value, "classes_", None)
+    return SavedEstimator(
+        kind=kind,
+        **settings,
+        random_state=None if seed is None else int(seed),
+        posterior=value.posterior_,
+        fit_report=value.fit_report_,
+        x_mean=value.x_mean_,
+        x_scale=value.x_scale_,
+        feature_names=None if names is None else tuple(map(str, names)),
+        label_type=None if labels is None else _label_type(labels),
+        labels=None if labels is None else tuple(map(str, labels.tolist())),
+    )
+
+
+def _label_type(labels: np.ndarray) -> str:
+    if labels.dtype.kind not in _LABEL_KINDS or (
+        labels.dtype.kind == "O" and not all(isinstance(label, str) for label in labels)
+    ):
+        raise InputError(f"`save` stores labels that are numbers or text. These are of type {labels.dtype}.")
+    return labels.dtype.str
+
+
+def _as_labels(labels: tuple[str, ...], kind: str | None) -> np.ndarray:
+    dtype = np.dtype(kind)
+    if dtype.kind not in _LABEL_KINDS:
+        raise TypeError(kind)
+    if dtype.kind == "O":
+        return np.array(labels, dtype=object)
+    if dtype.kind == "b":
+        return np.array([label == "True" for label in labels])
+    return np.array(labels).astype(dtype)
