@@ -16,7 +16,7 @@ from kosambi.estimators._rows import Rows, padded
 from kosambi.hyperparameters import FitReport, fit_hyperparameters
 from kosambi.inference import infer
 from kosambi.kernels import AbstractKernel, Matern52
-from kosambi.likelihoods import AbstractLikelihood
+from kosambi.likelihoods import AbstractLikelihood, Categorical
 from kosambi.posterior import Posterior
 from kosambi.priors import GaussianProcess
 from kosambi.target import Target
@@ -145,6 +145,9 @@ def _learned(
             key, prior, likelihood, rows.x, z[: len(rows.y)], method, progress=settings.progress
         )
         return _Model(found, likelihood, report)
+    how: dict[str, Any] = {"num_inducing": "auto" if number is None else number}
+    if isinstance(likelihood, Categorical):
+        how = {"method": "indicators"}
     found, likelihood, report = fit_hyperparameters(
         key,
         prior,
@@ -152,7 +155,7 @@ def _learned(
         filled.x,
         z,
         weights=filled.weights,
-        num_inducing=number,
+        **how,
         freeze=() if has_mean else ("mean",),
         progress=settings.progress,
     )

@@ -107,7 +107,8 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest class at each row, (n,)."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        likeliest = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[likeliest]
 
     def predict_interval(self, X: Any, coverage: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """(lower, upper) for the probability of each class, each (n, C): what the data leave open about it.

@@ -60,8 +60,12 @@ class _Round:
     log_evidence: float
 
 
-def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) -> Outcome:
-    """The model of the highest evidence that was found."""
+def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int, *, is_open: bool = False) -> Outcome:
+    """The model of the highest evidence that was found.
+
+    `is_open` says that the number of inducing points is chosen later, so that none are moved, and that an exact
+    evidence need not be carried by them.
+    """
     rows = subset(task.generator, task.y, task.counts, max_rows, task.likelihood.num_labels)
     x, y = task.x[rows], task.y[rows]
     counts = None if task.counts is None else np.ascontiguousarray(task.counts[rows])
@@ -70,11 +74,12 @@ def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) 
     likelihood = at_rows(task.likelihood, task.likelihood, rows)
     may_be_exact = isinstance(likelihood, Gaussian) and len(x) <= EXACT_ROWS
     problem = Problem(prior, likelihood, x, y, counts, task.layout, number, may_be_exact)
-    progress = _searched(task, problem, num_restarts, None)
-    if may_be_exact and number < len(np.unique(x, axis=0)) and not progress.interrupted and not _carries(problem, progress):
+    progress = searched(task, problem, num_restarts, None)
+    fewer = number < len(np.unique(x, axis=0)) and not is_open
+    if may_be_exact and fewer and not progress.interrupted and not _carries(problem, progress):
         problem = dataclasses.replace(problem, is_exact=False)
-        progress = _searched(task, problem, num_restarts, progress)
-    points, bound = _moved_points(task, problem, progress)
+        progress = searched(task, problem, num_restarts, progress)
+    points, bound = _moved_points(task, problem, progress, is_open)
     if num_inducing is None:
         points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]
     assert progress.best is not None
@@ -83,7 +88,10 @@ def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) 
     model, at_bound = problem.model(minimum.vector), bounds.names_at_bound(task.layout, minimum.vector)
     if len(rows) < len(task.x):
         model = model._replace(likelihood=at_rows(model.likelihood, task.likelihood, np.arange(len(task.x))))
-        if any(not p.name.startswith("kernel") for p, _ in task.layout.entries()) and not progress.interrupted:
+        learns_more = any(not p.name.startswith("kernel") for p, _ in task.layout.entries())
+        # With few points for all rows the noise would take up what they leave open.
+        is_settled = progress.interrupted or (is_open and problem.is_exact)
+        if learns_more and not is_settled:
             task.show.update("all rows", 0, 1)
             with progress.interruptible():
                 last = refine(task, model, points)
@@ -108,13 +116,14 @@ def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int) 
         num_support=num_support(prior),
         inducing_points=points,
         jitter=JITTER,
-        warnings=_notes(progress, at_bound, slope, num_inducing, number),
+        warnings=notes_of(progress, at_bound, slope, num_inducing, number),
     )
 
 
-def _notes(
-    progress: _Progress, at_bound: tuple[str, ...], slope: float, asked: int | None, number: int
+def notes_of(
+    progress: Progress, at_bound: tuple[str, ...], slope: float, asked: int | None = None, number: int = 0
 ) -> tuple[str, ...]:
+    """What the user is to be warned of."""
     notes = []
     if asked is not None and number < asked:
         notes.append(f"There are {number} inducing points instead of {asked}: x has no more distinct rows.")
@@ -135,18 +144,18 @@ def _notes(
     return tuple(notes)
 
 
-def _searched(task: Task, problem: Problem, num_restarts: int, earlier: _Progress | None) -> _Progress:
+def searched(task: Task, problem: Problem, num_restarts: int, earlier: Progress | None) -> Progress:
     """Short searches from several starts, and the best of them to its end."""
     found = None if earlier is None or earlier.best is None else earlier.best.minimum.vector
     bounds, starts = candidates(task.generator, problem, num_restarts, found)
-    progress = _Progress(bounds)
+    progress = Progress(bounds)
     with progress.interruptible():
         _short_searches(task, problem, starts, progress)
         _main_search(task, problem, progress)
     return progress
 
 
-def _carries(problem: Problem, progress: _Progress) -> bool:
+def _carries(problem: Problem, progress: Progress) -> bool:
     """Whether so many inducing points can carry the model that fits best without them."""
     assert progress.best is not None
     sparse = Evaluator(dataclasses.replace(problem, is_exact=False), progress.limits, progress.best.minimum.vector)
@@ -156,7 +165,7 @@ def _carries(problem: Problem, progress: _Progress) -> bool:
     )
 
 
-def _moved_points(task: Task, problem: Problem, progress: _Progress) -> tuple[np.ndarray, float]:
+def _moved_points(task: Task, problem: Problem, progress: Progress, is_open: bool) -> tuple[np.ndarray, float]:
     """Inducing points for the learned model, moved to where they explain most, and the log evidence with them.
 
     Hyperparameters that were learned with inducing points follow these once, and the points follow once more.
@@ -167,7 +176,7 @@ def _moved_points(task: Task, problem: Problem, progress: _Progress) -> tuple[np
     prior = rebuilt(problem.prior, model)
     points = choose_points(prior, x, problem.num_inducing)
     bound = float(log_evidence(prior, model.likelihood, x, y, points, weights=counts))
-    if progress.interrupted or problem.num_inducing >= len(np.unique(x, axis=0)):
+    if is_open or progress.interrupted or problem.num_inducing >= len(np.unique(x, axis=0)):
         return points, bound
     with progress.interruptible():
         task.show.update("inducing points", 0, 2)
@@ -191,7 +200,7 @@ def _moved_points(task: Task, problem: Problem, progress: _Progress) -> tuple[np
 
 
 @dataclasses.dataclass
-class _Progress:
+class Progress:
     """How far the search is; kept outside of it, so that an interruption loses nothing."""
 
     limits: Limits
@@ -213,6 +222,7 @@ class _Progress:
             self.interrupted, self.converged = True, False
 
     def take(self, found: _Round) -> None:
+        """Keep a round if it is the best so far."""
         if self.best is None or found.minimum.value < self.best.minimum.value:
             self.best = found
 
@@ -226,7 +236,7 @@ def _num_inducing(given: int | None, x: Float[Array, "N D"]) -> int:
     return min(as_count("num_inducing", given, at_most=len(x), limit_name=limit), distinct)
 
 
-def _short_searches(task: Task, problem: Problem, starts: list[np.ndarray], progress: _Progress) -> None:
+def _short_searches(task: Task, problem: Problem, starts: list[np.ndarray], progress: Progress) -> None:
     for number, vector in enumerate(starts):
         task.show.update("starts", number, len(starts))
         found = _round(problem, progress.limits, vector, min(SHORT, task.max_iterations), task.record)
@@ -234,7 +244,7 @@ def _short_searches(task: Task, problem: Problem, starts: list[np.ndarray], prog
         progress.take(found)
 
 
-def _main_search(task: Task, problem: Problem, progress: _Progress) -> None:
+def _main_search(task: Task, problem: Problem, progress: Progress) -> None:
     assert progress.best is not None
     # Without inducing points that follow the kernel there is one round.
     limits_by_round = (task.max_iterations,) if problem.is_exact else _ROUNDS

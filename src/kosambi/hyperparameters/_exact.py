@@ -34,7 +34,7 @@ class ExactEvaluator:
         given: the model whose other parameters stand still.
         prior: whose kernel and mean are replaced.
         x: (N, D).
-        y: (N,).
+        y: (N,), or (N, C) for C data sets with one covariance, whose evidences are added.
         bounds: the weak prior; none when None.
         known: (N,), variances of noise that is known and comes on top.
         counts: (N,), how often each datum counts; once when None.
@@ -46,14 +46,14 @@ class ExactEvaluator:
         given: Model,
         prior: AbstractPrior,
         x: Float[Array, "N D"],
-        y: Float[Array, " N"],
+        y: Float[Array, "N *C"],
         bounds: Limits | None = None,
         known: Float[Array, " N"] | None = None,
         counts: Float[Array, " N"] | None = None,
     ) -> None:
         self.layout, self.bounds, self.evidence = layout, bounds, -np.inf
         self._known = np.zeros(len(y)) if known is None else known
-        self._y, self._lowest = np.asarray(y), np.inf
+        self._y, self._lowest = np.asarray(y, dtype=np.float64).reshape(len(y), -1), np.inf
         counts = np.ones(len(y)) if counts is None else np.asarray(counts)
         self._root, self._excess, self._total = np.sqrt(counts), counts - 1.0, float(np.sum(counts))
         self._held = lift((given, prior, x))
@@ -69,18 +69,19 @@ class ExactEvaluator:
         factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
         if failed or not np.all(np.isfinite(np.diagonal(factor))):
             return np.inf, np.full(len(vector), np.nan)
-        error = self._root * (self._y - mean)
+        error = self._root[:, None] * (self._y - mean[:, None])
+        number = error.shape[1]
         alpha, _ = lapack.dpotrs(factor, error, lower=1)
         log_determinant = 2.0 * np.sum(np.log(np.diagonal(factor)))
         constant = self._excess @ np.log(variance) + self._total * np.log(2.0 * np.pi)
-        evidence = -0.5 * float(error @ alpha + log_determinant + constant)
+        evidence = -0.5 * float(np.sum(error * alpha) + number * (log_determinant + constant))
         inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
         # potri fills the lower triangle; K is symmetric, so what lies below the diagonal counts twice.
-        weights = np.tril(np.multiply.outer(alpha, alpha) - inverse)
+        weights = np.tril(alpha @ alpha.T - number * inverse)
         weights[np.diag_indices_from(weights)] *= 0.5
-        slopes = np.diagonal(weights) - 0.5 * self._excess / variance
+        slopes = np.diagonal(weights) - 0.5 * number * self._excess / variance
         weights = weights * np.multiply.outer(self._root, self._root)
-        pulled = _pulled_back(self.layout, vector, *self._held, weights, slopes, self._root * alpha)
+        pulled = _pulled_back(self.layout, vector, *self._held, weights, slopes, self._root * np.sum(alpha, axis=1))
         value, gradient = -evidence, -np.asarray(pulled)
         if self.bounds is not None:
             away = (vector - self.bounds.centre) / self.bounds.width

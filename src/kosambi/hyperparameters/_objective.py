@@ -30,7 +30,8 @@ class Problem:
     prior: AbstractPrior
     likelihood: AbstractLikelihood
     x: Float[Array, "N D"]
-    y: Float[Array, " N"]
+    y: Float[Array, "N *C"]
+    """Or the targets of C regressions with one kernel, for the exact evidence."""
     counts: Float[Array, " N"] | None
     layout: Layout
     num_inducing: int

@@ -14,20 +14,20 @@ from kosambi._types import ArrayLike, Key
 from kosambi.clock import Clock
 from kosambi.errors import HyperparameterWarning, InputError, as_count, as_inputs, check_key, is_traced
 from kosambi.evidence import check_density
-from kosambi.hyperparameters import _evidence, _paper
+from kosambi.hyperparameters import _evidence, _indicators, _paper
 from kosambi.hyperparameters._checks import as_prior, as_restarts, as_rows, check_data
 from kosambi.hyperparameters._layout import Layout, Model, lay_out, rebuilt
 from kosambi.hyperparameters._search import Record
 from kosambi.hyperparameters._task import Outcome, Task
 from kosambi.hyperparameters.report import FitReport
 from kosambi.kernels import AbstractKernel
-from kosambi.likelihoods import AbstractLikelihood
+from kosambi.likelihoods import AbstractLikelihood, Categorical
 from kosambi.precision import host_generator, public
-from kosambi.priors import AbstractPrior
+from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.progress import Progress
 from kosambi.target import as_weights, check_length
 
-METHODS = ("evidence", "paper")
+METHODS = ("evidence", "paper", "indicators")
 
 
 @public
@@ -39,7 +39,7 @@ def fit_hyperparameters(
     y: ArrayLike,
     method: str = "evidence",
     *,
-    num_inducing: int | None = None,
+    num_inducing: int | str | None = None,
     weights: ArrayLike | None = None,
     ard: bool = False,
     freeze: str | Sequence[str] = (),
@@ -62,8 +62,11 @@ def fit_hyperparameters(
         x: (N, D), the inputs.
         y: (N,), the observations.
         method: "evidence", which maximises the evidence of this very model (see `kosambi.evidence`), or "paper", which
-            fits the kernel as that of an exact Gaussian process (the paper's recipe, for comparison).
-        num_inducing: M, for "evidence"; at most 300 when None.
+            fits the kernel as that of an exact Gaussian process (the paper's recipe, for comparison), or "indicators",
+            for `Categorical` with many classes or rows: the shape of the kernel from regressions on the indicators of
+            the classes, its variance from the evidence.
+        num_inducing: M, for "evidence"; at most 300 when None. "auto" leaves M to `infer(num_inducing="auto")`: up to
+            2000 rows a Gaussian likelihood then has its exact evidence, and no inducing points are moved.
         weights: (N,), how often each datum counts, for "evidence"; starts of the search do not look at them.
         ard: give every stationary kernel with a single lengthscale one for each input column.
         freeze: parameters that keep their values, by name: "likelihood", "kernel.variance", "kernel.*.variance".
@@ -119,10 +122,22 @@ def fit_hyperparameters(
             if counts is not None:
                 raise InputError('method="paper" does not know weights. Leave them out, or use method="evidence".')
             found = _paper.fit(task, _paper.settings(likelihood, max_rows, num_restarts))
+        elif method == "indicators":
+            if not isinstance(likelihood, Categorical) or isinstance(given, GaussianRandomElement):
+                raise InputError('method="indicators" is for `Categorical` with a `GaussianProcess`. Use "evidence".')
+            if num_inducing is not None:
+                raise InputError('method="indicators" chooses no inducing points. Leave out `num_inducing`.')
+            rows = _indicators.MAX_ROWS if max_rows is None else as_rows(max_rows)
+            restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_restarts(num_restarts)
+            found = _indicators.fit(task, rows, restarts)
         else:
             rows = _evidence.MAX_ROWS if max_rows is None else as_rows(max_rows)
             restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_restarts(num_restarts)
-            found = _evidence.fit(task, num_inducing, rows, restarts)
+            if isinstance(num_inducing, str) and num_inducing != "auto":
+                raise InputError(f'`num_inducing` must be a whole number, "auto" or None. Got {num_inducing!r}.')
+            is_open = isinstance(num_inducing, str)
+            number = None if isinstance(num_inducing, str) else num_inducing
+            found = _evidence.fit(task, number, rows, restarts, is_open=is_open)
     report = _report(method, found, layout, record, clock, notes)
     for text in report.warnings:
         warnings.warn(text, HyperparameterWarning, stacklevel=3)

@@ -13,17 +13,19 @@ class FitReport:
     """How hyperparameters were found, and what to make of them."""
 
     method: str
-    """"evidence" or "paper"."""
+    """"evidence", "paper" or "indicators"."""
     objective: float
     """What was maximised: the log evidence plus the log of the weak prior ("evidence"), or the log marginal likelihood
-    of the exact Gaussian process, averaged over its subsets ("paper")."""
+    of the exact Gaussian process, averaged over its subsets ("paper"), or the log evidence of the regressions plus the
+    log of the weak prior ("indicators")."""
     log_evidence: float
     """The log evidence without the weak prior: of all rows where a last stage learned the noise or the mean from them,
-    otherwise of the `num_rows` rows that the kernel was learned from. NaN for "paper" where that fits another model."""
+    otherwise of the `num_rows` rows that the kernel was learned from; for "indicators" of the at most 400 rows that the
+    variance was learned from. NaN for "paper" where that fits another model."""
     is_exact: bool
     """Whether that is the evidence without inducing points, and not a bound or an approximation with them."""
     bound: float
-    """The bound, or Laplace's approximation, with `inducing_points`, on the `num_rows` rows; NaN for "paper"."""
+    """The bound, or Laplace's approximation, with `inducing_points`, on the `num_rows` rows; NaN otherwise."""
     gradient_norm: float
     """The largest slope of the objective within the bounds at the end, in nats for a factor e, or for a step of a real
     number that moves the latent function by its standard deviation."""
