@@ -23,9 +23,9 @@ import jax
 import machine
 import numpy as np
 import problems
-from hyperparameters import PROCESS, errors, split
 
 import kosambi as ko
+from hyperparameters import PROCESS, errors, split
 from kosambi import ProjectedLangevinClassifier, ProjectedLangevinRegressor
 
 
@@ -146,7 +146,7 @@ def main() -> None:
                 gaps = [f["kosambi"][0] - f["exact"][0] for f in found]
                 print(
                     f"{name:15s} kosambi {means['kosambi'][0]:.3f}/{means['kosambi'][1]:.3f}  exact "
-                    f"{means['exact'][0]:.3f}/{means['exact'][1]:.3f}  gap {np.mean(gaps):.3f} (largest {max(gaps):.3f})"
+                    f"{means['exact'][0]:.3f}/{means['exact'][1]:.3f}  gap {np.mean(gaps):.3f} (to {max(gaps):.3f})"
                     f"  M {[f['M'] for f in found]}  coverage {np.mean([f['coverage'] for f in found]):.3f}",
                     flush=True,
                 )

@@ -67,7 +67,7 @@ def test_all_inducing_points_give_the_exact_process():
     weights = np.linalg.solve(gram + noise**2 * np.eye(60), Y - Y.mean())
     np.testing.assert_allclose(model.predict(X), Y.mean() + gram @ weights, rtol=1e-6)
     spread = gram - gram @ np.linalg.solve(gram + noise**2 * np.eye(60), gram) + noise**2 * np.eye(60)
-    # A difference of numbers as large as the prior variance, of which the basis leaves out a part of 1e-8 of directions.
+    # A difference of numbers as large as the prior variance; the basis leaves out directions with 1e-8 of it.
     np.testing.assert_allclose(model.predict(X, return_cov=True)[1], spread, atol=1e-6 * gram.max())
 
 

@@ -113,7 +113,8 @@ class AbstractEstimator(BaseEstimator):
             assert isinstance(draws, FunctionDraws)
             # Spread over the particles, because neighbours may have begun at the same place.
             which = np.linspace(0, size - 1, wanted).round().astype(int)
-            found.append(np.asarray(draws[which](padded_inputs(x)))[:, : len(x)])
+            chosen = draws if wanted == size else draws[which]
+            found.append(np.asarray(chosen(padded_inputs(x)))[:, : len(x)])
         return np.concatenate(found)
 
     def _prediction(self, x: Float[np.ndarray, "N D"]) -> Prediction:

@@ -1,0 +1,131 @@
+"""What the inputs do: the function itself for one input, averaged effects for several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from kosambi import plots
+from kosambi.page._facts import Facts
+from kosambi.page._html import Markup, section, tag
+from kosambi.page._svg import SMALL, WIDE, drawable, figure
+from kosambi.plots._average import Effect, averaged, influences
+from kosambi.plots._effects import draw_effect
+from kosambi.plots._predictions import interval
+
+MAX_EFFECTS = 12
+"""Inputs that are drawn, the most influential ones."""
+
+
+def effects_section(facts: Facts, numbers: Iterator[int]) -> Markup:
+    """The function of one input, or the effects of several."""
+    if len(facts.names) == 1:
+        picture = _single(facts, numbers) if facts.posterior.likelihood.num_latents == 1 else _several(facts, numbers)
+        return section("effects", "The function", tag("div", picture, class_="lead"))
+    variances = influences(facts.estimator, facts.x)
+    order = np.argsort(-variances, kind="stable")
+    effects = [averaged(facts.estimator, facts.x, int(d)) for d in order[:MAX_EFFECTS]]
+    # One scale for all, so that an input without effect looks like one.
+    low, high = min(effect.lower.min() for effect in effects), max(effect.upper.max() for effect in effects)
+    limits = low - 0.05 * (high - low), high + 0.05 * (high - low)
+    pictures = [_effect(facts, effect, rank, limits, numbers) for rank, effect in enumerate(effects, start=1)]
+    words = (
+        "Each picture sets one input to its values in turn and averages the prediction over training rows; the input "
+        "that moves it most comes first, and all have one scale. The band holds the averaged function at each value "
+        "with probability 95 %, thin lines are functions drawn from the posterior, and marks below are training rows. "
+        "Inputs that go together in the data are taken apart here, so an average may use rows that do not occur."
+    )
+    left = len(order) - len(pictures)
+    rest = (
+        f"{left} input{'s' if left > 1 else ''} with less effect {'are' if left > 1 else 'is'} left out."
+        if left
+        else None
+    )
+    return section(
+        "effects",
+        "What each input does",
+        tag("p", words),
+        tag("div", *pictures, class_="grid"),
+        None if rest is None else tag("p", rest),
+    )
+
+
+def _effect(facts: Facts, effect: Effect, rank: int, limits: tuple[float, float], numbers: Iterator[int]) -> Markup:
+    name = facts.names[effect.column]
+
+    def draw(axes: Any) -> None:
+        draw_effect(effect, drawable(name), [drawable(c) for c in facts.classes], axes=axes).set_ylim(*limits)
+
+    low, high = effect.values[0], effect.values[-1]
+    if effect.num_lines == 1:
+        quantity = _quantity(facts, effect)
+        moves = f"the average of {quantity} lies between {effect.mean.min():.4g} and {effect.mean.max():.4g}"
+    else:
+        k = int(np.argmax(np.ptp(effect.mean, axis=0)))
+        ends = f"between {effect.mean[:, k].min():.3g} and {effect.mean[:, k].max():.3g}"
+        moves = f"the probability of {facts.classes[k]} moves most, {ends}"
+    caption = f"{rank}. {name}: from {low:.4g} to {high:.4g} {moves}."
+    return figure(next(numbers), SMALL, draw, f"Averaged effect of {name}.", caption)
+
+
+def _quantity(facts: Facts, effect: Effect) -> str:
+    if effect.has_labels:
+        return f"the probability of {facts.classes[-1]}" if len(facts.classes) == 2 else "the label"
+    return facts.target if effect.is_response else "f"
+
+
+def _single(facts: Facts, numbers: Iterator[int]) -> Markup:
+    """Data, bands and draws in the units of the data."""
+    name, estimator = facts.names[0], facts.estimator
+
+    def draw(axes: Any) -> None:
+        mean, scale = float(estimator.x_mean_[0]), float(estimator.x_scale_[0])
+        drawn = plots.posterior(facts.posterior, jax.random.key(0), num_draws=8, x_mean=mean, x_scale=scale, axes=axes)
+        if not facts.has_labels:
+            drawn.set_ylabel(plots.plain(drawable(facts.target)))
+        _held_out_points(facts, drawn)
+        drawn.set_xlabel(plots.plain(drawable(name)))
+        drawn.legend(fontsize="small", frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+
+    return figure(next(numbers), WIDE, draw, f"Data, mean, bands and functions drawn, over {name}.", _caption(facts))
+
+
+def _several(facts: Facts, numbers: Iterator[int]) -> Markup:
+    """One line a class, or the mean of an observation where the noise varies too."""
+    name = facts.names[0]
+    effect = averaged(facts.estimator, facts.x, 0, num_points=150)
+
+    def draw(axes: Any) -> None:
+        if not effect.has_labels:
+            wide = interval(facts.estimator.predict_distribution(effect.values[:, None]), effect.coverage)
+            if wide is not None:
+                axes.fill_between(effect.values, *wide, color=plots.BLUE, alpha=0.13, lw=0, label="95 % of y")
+            y = np.asarray(facts.posterior.target.y)
+            axes.plot(facts.x[:, 0], y, ls="", marker="o", ms=3, color=plots.BLACK, alpha=0.65, label="data")
+            _held_out_points(facts, axes)
+        draw_effect(effect, drawable(name), [drawable(c) for c in facts.classes], axes=axes)
+        if not effect.has_labels:
+            axes.set_ylabel(plots.plain(drawable(facts.target)))
+
+    return figure(next(numbers), WIDE, draw, f"The prediction and its band, over {name}.", _caption(facts))
+
+
+def _held_out_points(facts: Facts, axes: Any) -> None:
+    if facts.held_out is not None:
+        x, y = facts.held_out.x[:, 0], facts.held_out.y
+        style = {"marker": "|", "ms": 9} if facts.has_labels else {"marker": "o", "ms": 4, "mfc": "none"}
+        axes.plot(x, y, ls="", color="#009E73", mew=0.9, label="held out", **style)
+
+
+def _caption(facts: Facts) -> str:
+    what = "the probability" if facts.has_labels else "the function"
+    low, high = float(facts.x.min()), float(facts.x.max())
+    wide = "" if facts.has_labels else ", the lighter one a new observation"
+    return (
+        f"The line is the mean, the darker band holds {what} at each input with probability 95 %{wide}, and thin lines "
+        f"are functions drawn from the posterior. Here {len(facts.x)} training rows lie between {low:.4g} and "
+        f"{high:.4g}; beyond them the band widens towards the prior."
+    )

@@ -1,0 +1,144 @@
+"""Sections about the model itself: the run, the inducing points, the hyperparameters, warnings, versions."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Iterator
+
+import numpy as np
+
+from kosambi import plots
+from kosambi._version import __version__
+from kosambi.certificate import Certificate
+from kosambi.page._facts import Facts
+from kosambi.page._html import Child, Markup, section, table, tag
+from kosambi.page._numbers import seconds_spent
+from kosambi.page._parameters import Parameter, parameters
+from kosambi.page._svg import SMALL, figure
+
+
+def run_section(facts: Facts, numbers: Iterator[int]) -> Markup:
+    """Whether the draws can be trusted."""
+    report, heading = facts.report, "Did the sampler converge?"
+    if report is None:
+        return section("sampler", heading, tag("p", "The draws came without a report."))
+    summary = tag("pre", "\n".join(str(report).splitlines()[: 4 if report.steps else 1]))
+    if not report.steps:
+        words = (
+            f"The {report.sampler} sampler makes independent draws from the law itself and takes no steps, so there is "
+        )
+        return section("sampler", heading, tag("p", words + "nothing to converge and no trace to show."), summary)
+    first, last = float(report.energy[0]), float(report.energy[-1])
+    energy = (
+        "The mean potential of the draws; it falls while they leave their start and then stays level. Here it goes "
+        f"from {first:.5g} to {last:.5g} over {report.steps} steps."
+    )
+    r_hat = (
+        "Nested R̂ minus one compares groups of draws that began together; below the dashed limit they have forgotten "
+        f"where. Here it ends at {report.r_hat:.4f}, and the limit is {report.r_hat_limit:.6g}."
+    )
+    return section(
+        "sampler",
+        heading,
+        tag(
+            "div",
+            figure(next(numbers), SMALL, lambda axes: plots.energy(report, axes), "Mean potential over steps.", energy),
+            figure(next(numbers), SMALL, lambda axes: plots.r_hat(report, axes), "Nested R̂ over steps.", r_hat),
+            class_="grid",
+        ),
+        summary,
+    )
+
+
+def basis_section(facts: Facts, numbers: Iterator[int]) -> Markup:
+    """How many inducing points, why, and what they cost."""
+    posterior, chosen = facts.posterior, facts.posterior.selection
+    size, open_share = posterior.basis.size, 100 * (1.0 - posterior.explained_variance)
+    spectrum = (
+        "Prior variances of the M coordinates, largest first; where they have fallen far, more points would add "
+        f"little. Here M is {size}, and {max(open_share, 0.0):.3g} % of the prior variance at the data is left open."
+    )
+    pictures = [
+        figure(
+            next(numbers),
+            SMALL,
+            lambda axes: plots.spectrum(posterior, axes, mark_size=True),
+            f"Eigenvalues of {size} coordinates.",
+            spectrum,
+        )
+    ]
+    if chosen is not None:
+        words = (
+            "What each number of inducing points that was tried achieves; the dotted line is the one that was taken. "
+            f"Here: {str(chosen).splitlines()[0]}."
+        )
+        alt = "Scores of the numbers of inducing points that were tried."
+        pictures.append(figure(next(numbers), SMALL, lambda axes: plots.selection(chosen, axes), alt, words))
+    close = [tag("p", f"There is no certificate. {facts.certificate}")]
+    if isinstance(facts.certificate, Certificate):
+        words = "The certificate says how far the draws are from the best law with these points:"
+        close = [tag("p", words), tag("pre", str(facts.certificate))]
+    return section("inducing-points", "How many inducing points?", tag("div", *pictures, class_="grid"), *close)
+
+
+def parameters_section(facts: Facts) -> Markup:
+    """What was learned, or given."""
+    learned = facts.estimator.fit_report_
+    words = "Hyperparameters were given, not learned."
+    if learned is not None:
+        words = (
+            f"Learned by the method “{learned.method}”, {'to the end' if learned.converged else 'NOT to the end'}, in "
+            f"{learned.evaluations} evaluations; log evidence {learned.log_evidence:.5g} nats of standardised data."
+        )
+    rows: list[list[Child]] = [
+        _row(facts, parameter, i) for parameter in parameters(facts) for i in range(parameter.size)
+    ]
+    kinds = (
+        f"{type(facts.posterior.prior.kernel).__name__} kernel, {type(facts.posterior.likelihood).__name__} likelihood"
+    )
+    head = ["Parameter", "Input", "Value", "In the units of the input", "Remark"]
+    return section("hyperparameters", "Hyperparameters", tag("p", words), table(head, rows, kinds, numbers=(2, 3)))
+
+
+def _row(facts: Facts, parameter: Parameter, i: int) -> list[Child]:
+    value, column = float(np.ravel(parameter.value)[i]), parameter.columns[i] if parameter.columns else None
+    raw = ""
+    if parameter.is_length and (column is not None or len(facts.names) == 1):
+        raw = f"{value * float(facts.estimator.x_scale_[column or 0]):.4g}"
+    name = "all" if parameter.is_length else ""
+    return [
+        parameter.entry(i),
+        name if column is None else facts.names[column],
+        f"{value:.4g}",
+        raw,
+        parameter.remark(i),
+    ]
+
+
+def warnings_section(facts: Facts) -> Markup:
+    """What the user was warned of, word for word."""
+    if not facts.warnings:
+        return section("warnings", "Warnings", tag("p", "None."))
+    items = [tag("li", text) for text in facts.warnings]
+    return section("warnings", "Warnings", tag("ul", *items, class_="warnings"))
+
+
+def versions_section(facts: Facts) -> Markup:
+    """With what it was made, and how long that took."""
+    packages = {"kosambi": __version__, "Python": platform.python_version()}
+    packages |= {
+        name: importlib.metadata.version(name) for name in ("jax", "numpy", "scipy", "scikit-learn", "matplotlib")
+    }
+    versions: list[list[Child]] = [[name, version] for name, version in packages.items()]
+    times: list[list[Child]] = [[name, f"{seconds:.2f}"] for name, seconds in seconds_spent(facts).items()]
+    return section(
+        "versions",
+        "Versions and time",
+        tag(
+            "div",
+            table(["Step", "Seconds"], times, "Wall clock, compilation included", numbers=(1,)),
+            table(["Package", "Version"], versions, "What the page was made with"),
+            class_="grid",
+        ),
+    )
