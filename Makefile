@@ -24,13 +24,14 @@ $(VENV)/.docs-installed: $(VENV)/.dev-installed
 	$(PIP) -e ".[docs]"
 	@touch $@
 
-demo: $(VENV)/.dev-installed ## draw priors, learned hyperparameters, particles, predictions, their calibration and Thompson sampling into demo/
+demo: $(VENV)/.dev-installed ## fit three tables with pages, and run the examples, all into demo/
 	$(BIN)/python examples/prior_functions.py --out demo
 	$(BIN)/python examples/hyperparameters.py --out demo
 	$(BIN)/python examples/posterior_particles.py --out demo
 	$(BIN)/python examples/predictions.py --out demo
 	$(BIN)/python examples/trust.py --out demo
 	$(BIN)/python examples/thompson_sampling.py --out demo
+	$(BIN)/kosambi demo --out demo/pages --force
 
 lint: $(VENV)/.dev-installed ## style, types, and the direction of imports
 	$(BIN)/ruff check

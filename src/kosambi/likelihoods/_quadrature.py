@@ -90,6 +90,11 @@ def numbered_rule(number: int) -> Rule:
     return Rule(rule.nodes[inside], rule.weights[inside] / rule.weights[inside].sum())
 
 
+def largest_deviation(rule: Rule, strip: float) -> float:
+    """What a rule of `numbered_rule` is good for at most, from its number of nodes alone, so that it may be traced."""
+    return 2 * np.pi * strip * (rule.nodes.shape[0] - 1) / (_FEWER_DIGITS * 2 * _FEWER_REACH)
+
+
 def finer(rule: Rule) -> tuple[Rule, Rule]:
     """The rules with a half and a third of the step. Two, because a kink can lie where one of them agrees by chance."""
     steps = rule.nodes.shape[0] - 1

@@ -16,7 +16,7 @@ from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import InputError, as_count
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values
 from kosambi.likelihoods._cost import integrate, tiny
-from kosambi.likelihoods._quadrature import Rule, cubature
+from kosambi.likelihoods._quadrature import Rule, cubature, largest_deviation
 
 # The outer integral of `expected_log_sum_exp`: a step at which it is exact to 1e-12, and where its integrand ends.
 _STEP, _REACH = 0.35, 40.0
@@ -153,7 +153,9 @@ class Categorical(AbstractLikelihood):
 
     def raw_probabilities(self, mean: Array, deviation: Array, rule: Rule) -> Array:
         """E softmax(f), to about nine digits."""
-        p = expected_log_sum_exp(mean, deviation, rule, step=0.5, low=-30.0)[1]
+        # Above this the largest of the C values is certain to have ended the integrand; e^{−21} is the ninth digit.
+        high = 5.0 + 6.0 * largest_deviation(rule, self.strip)
+        p = expected_log_sum_exp(mean, deviation, rule, step=0.5, low=-21.0, high=high)[1]
         return p / jnp.sum(p, axis=-1, keepdims=True)
 
     def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
@@ -163,7 +165,7 @@ class Categorical(AbstractLikelihood):
 
 
 def expected_log_sum_exp(
-    mean: Array, deviation: Array, rule: Rule, step: float = _STEP, low: float = -_REACH
+    mean: Array, deviation: Array, rule: Rule, step: float = _STEP, low: float = -_REACH, high: float = _REACH
 ) -> tuple[Array, Array]:
     r"""E log Σ_c e^{f_c} and its gradient E softmax(f), for independent f_c ~ N(mean_c, deviation²).
 
@@ -184,7 +186,7 @@ def expected_log_sum_exp(
         gained = jnp.exp(-jnp.exp(s)) - product
         return (totals[0] + step * gained, totals[1] + step * drop / value * product[..., None]), None
 
-    grid = jnp.arange(low, _REACH, step, dtype=centred.dtype)
+    grid = jnp.arange(low, high, step, dtype=centred.dtype)
     shape = jnp.broadcast_shapes(centred.shape, sd.shape)
     start = (jnp.zeros(shape[:-1], dtype=centred.dtype), jnp.zeros(shape, dtype=centred.dtype))
     (value, gradient), _ = jax.lax.scan(add, start, grid)
