@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kosambi import priors as priors
     from kosambi import samplers as samplers
     from kosambi import selection as selection
+    from kosambi import tables as tables
     from kosambi.basis import InducingBasis as InducingBasis
     from kosambi.basis import NystromBasis as NystromBasis
     from kosambi.basis import PointBasis as PointBasis
@@ -86,6 +87,7 @@ _MODULES = (
     "priors",
     "samplers",
     "selection",
+    "tables",
 )
 _PLACES = {
     "FitReport": "hyperparameters",

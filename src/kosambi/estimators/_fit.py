@@ -123,8 +123,9 @@ def _learned(
     kernel = settings.kernel
     if kernel is None:
         kernel = Matern52(lengthscale=np.full(num_columns, np.sqrt(num_columns)), variance=1.0, active_dims=None)
-    # Standardised observations have mean zero, and a constant added to every class changes no probability.
-    has_mean = in_units(likelihood, 0.0, 1.0) is None and likelihood.num_latents == 1
+    # Standardised observations have mean zero, a constant added to every class changes no probability, and where f and
+    # −f mean the same a mean would choose between them.
+    has_mean = in_units(likelihood, 0.0, 1.0) is None and likelihood.num_latents == 1 and not likelihood.is_even
     rough = np.asarray(likelihood.raw_rough_latent(rows.y)) if has_mean else np.zeros(1)
     prior = GaussianProcess(kernel, mean=float(np.average(rough, weights=rows.weights if has_mean else None)))
     method = settings.hyperparameters

@@ -47,6 +47,11 @@ class AbstractCost(Module):
         """Whether c(y, ·) is convex for every y."""
 
     @property
+    def is_even(self) -> bool:
+        """Whether c(y, −f) = c(y, f) for every y, so that a posterior with a prior of mean zero has two signs."""
+        return False
+
+    @property
     def lipschitz(self) -> float | None:
         """sup |∂c/∂f|, the Lipschitz constant of one datum's cost, or None."""
         return None

@@ -75,6 +75,11 @@ class Poisson(AbstractCounts):
         """Only with the exponential link."""
         return self.link == "exp"
 
+    @property
+    def is_even(self) -> bool:
+        """With the squared link."""
+        return self.link == "square"
+
     def has_pole(self, y: np.ndarray) -> np.ndarray:
         """A rate of zero cannot give a count above zero; with the squared link f = 0 is one."""
         return (np.asarray(y) > 0) & (self.link == "square")

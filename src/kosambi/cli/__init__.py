@@ -1,0 +1,14 @@
+"""The command line: `kosambi fit`, `predict`, `report`, `demo` and `doctor`.
+
+Commands are thin: `kosambi.tables` reads, the estimators fit, `kosambi.page` draws. What is heavy is imported when a
+command runs, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command line; the entry point of the program `kosambi`."""
+    from kosambi.cli._app import app
+
+    app(prog_name="kosambi")

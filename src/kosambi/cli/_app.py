@@ -1,0 +1,210 @@
+"""The commands and their options. Each hands over at once to the module that does the work."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kosambi._version import __version__
+from kosambi.cli._exits import EPILOG, FAILURE, NOT_CONVERGED, guarded
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Task(enum.StrEnum):
+    """What the target is."""
+
+    auto = "auto"
+    regression = "regression"
+    classification = "classification"
+    counts = "counts"
+
+
+class Likelihood(enum.StrEnum):
+    """What an observation is, given the function's value."""
+
+    gaussian = "gaussian"
+    student_t = "student_t"
+    heteroscedastic = "heteroscedastic"
+    poisson = "poisson"
+    negative_binomial = "negative_binomial"
+    gamma = "gamma"
+    bernoulli = "bernoulli"
+    categorical = "categorical"
+
+
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary; warnings and errors stay.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error happened.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Same seed, same rows, same numbers.")]
+
+
+def _show_version(value: bool) -> bool:
+    if value:
+        typer.echo(f"kosambi {__version__}")
+        raise typer.Exit
+    return value
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Draw whole functions from Bayes posteriors: fit a table, predict new rows, and see how far to trust it."""
+    del version
+
+
+def _inducing(value: str) -> str:
+    if value != "auto" and not (value.isdecimal() and int(value) > 0):
+        raise typer.BadParameter(f"{value!r} is neither auto nor a whole number above zero.")
+    return value
+
+
+@app.command(epilog=EPILOG)
+def fit(
+    data: Annotated[
+        Path, typer.Argument(help="A table: .csv, .tsv (also .gz) or .parquet, with names in its first line.")
+    ],
+    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write the run to.")],
+    task: Annotated[Task, typer.Option(help="auto: text, true/false and two values are labels, all else numbers.")] = (
+        Task.auto
+    ),
+    likelihood: Annotated[
+        Likelihood | None,
+        typer.Option(help="By default gaussian for numbers, poisson for counts; labels need none."),
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be given several times.")] = None,
+    features: Annotated[
+        list[str] | None, typer.Option(help="A column to use, instead of all; may be given several times.")
+    ] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="A column whose numbers are names of groups; several times.")
+    ] = None,
+    impute: Annotated[
+        bool, typer.Option("--impute", help="Fill in missing inputs, and leave out rows without a target.")
+    ] = False,
+    holdout: Annotated[
+        float, typer.Option(min=0.0, max=0.9, help="The share of rows kept back to judge the fit.")
+    ] = 0.2,
+    samples: Annotated[int, typer.Option(min=2, help="How many functions to draw.")] = 100,
+    inducing: Annotated[str, typer.Option(callback=_inducing, help="The number of inducing points, or auto.")] = "auto",
+    max_rows: Annotated[int, typer.Option(min=2, help="The most rows to learn from; drawn at random.")] = 5_000,
+    seed: Seed = 0,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Write the page too.")] = True,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 5 if the draws did not converge.")] = False,
+    as_json: AsJson = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit a model to a table, judge it on held-out rows, and write a run folder."""
+    with guarded(debug=debug):
+        from kosambi.cli import _data, _fit, _screen
+
+        rows = _data.DataRequest(
+            data,
+            target,
+            task=task.value,
+            drop=tuple(drop or ()),
+            features=tuple(features or ()),
+            categorical=tuple(categorical or ()),
+            impute=impute,
+            holdout=holdout,
+            max_rows=max_rows,
+            seed=seed,
+        )
+        request = _fit.FitRequest(
+            rows,
+            out,
+            likelihood=None if likelihood is None else likelihood.value,
+            samples=samples,
+            inducing=inducing if inducing == "auto" else int(inducing),
+            report=report,
+            force=force,
+        )
+        record = _fit.fit(request, _screen.Screen(quiet=quiet, as_json=as_json))
+        if strict and not record["fit"]["converged"]:
+            raise typer.Exit(NOT_CONVERGED)
+
+
+@app.command(epilog=EPILOG)
+def predict(
+    run: Annotated[Path, typer.Argument(help="A folder that `kosambi fit` wrote.")],
+    data: Annotated[Path, typer.Argument(help="New rows with the same input columns, in any order.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="A .csv or .parquet file, or - for stdout.")],
+    coverage: Annotated[float, typer.Option(min=0.001, max=0.999, help="Of the interval (lower, upper).")] = 0.95,
+    samples: Annotated[int, typer.Option(min=0, help="Draws of the target, one a column.")] = 0,
+    seed: Seed = 0,
+    id_column: Annotated[str | None, typer.Option("--id", help="A column to copy beside the predictions.")] = None,
+    as_json: AsJson = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Predict new rows: mean, sd, lower and upper, or labels with their probabilities."""
+    with guarded(debug=debug):
+        from kosambi.cli import _screen, _use
+
+        request = _use.PredictRequest(run, data, out, coverage, samples, seed, id_column, force)
+        _use.predict(request, _screen.Screen(quiet=quiet, as_json=as_json))
+
+
+@app.command(epilog=EPILOG)
+def report(
+    run: Annotated[Path, typer.Argument(help="A folder that `kosambi fit` wrote.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The page; by default report.html in the run.")
+    ] = None,
+    force: Force = False,
+    show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write the page of a run again."""
+    with guarded(debug=debug):
+        from kosambi.cli import _screen, _use
+
+        _use.report(run, out, _screen.Screen(quiet=quiet, as_json=as_json), force=force, show=show)
+
+
+@app.command(epilog=EPILOG)
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("demo"),
+    seed: Seed = 0,
+    force: Force = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Make small tables, fit them, and write pages and a picture of a posterior with two modes."""
+    with guarded(debug=debug):
+        from kosambi.cli import _demo, _screen
+
+        _demo.demo(out, _screen.Screen(quiet=quiet, as_json=as_json), seed=seed, force=force)
+
+
+@app.command(epilog=EPILOG)
+def doctor(as_json: AsJson = False, debug: Debug = False) -> None:
+    """Say what is installed, what it runs on, and whether it computes what it should."""
+    with guarded(debug=debug):
+        from kosambi.cli import _doctor, _screen
+
+        with _screen.Screen(as_json=as_json).stage("check", "Checking"):
+            found = _doctor.examine()
+        _screen.Screen(as_json=as_json).result(_doctor.as_text(found), found)
+        if not found["healthy"]:
+            raise typer.Exit(FAILURE)

@@ -1,0 +1,136 @@
+"""From a file and what was asked for to training and held-out rows as matrices."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kosambi import tables
+from kosambi.cli._split import split
+from kosambi.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class DataRequest:
+    """What `kosambi fit` was asked for, as far as data go."""
+
+    data: Path
+    target: str
+    task: str = "auto"
+    drop: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    impute: bool = False
+    holdout: float = 0.2
+    max_rows: int = 5_000
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Data:
+    """Rows to learn from, and rows to be judged by."""
+
+    schema: tables.Schema
+    target: tables.Target
+    table: Any
+    """The typed table of inputs, all rows."""
+    training: np.ndarray
+    held_out: np.ndarray
+    num_rows: int
+    """In the file."""
+
+    def matrix(self, rows: np.ndarray) -> Any:
+        """(n, D): the inputs of some rows, as a data frame with labels."""
+        return encoded(self.schema, self.table.iloc[rows])
+
+
+def encoded(schema: tables.Schema, table: Any) -> Any:
+    """The matrix of a table as a data frame, so that the estimator can check the names of its columns."""
+    import pandas as pd  # type: ignore[import-untyped]
+
+    matrix, labels = schema.encode(table)
+    return pd.DataFrame(matrix, columns=list(labels))
+
+
+def load(request: DataRequest, note: Callable[[str], None]) -> Data:
+    """Read the file, decide what its columns are, and draw the rows."""
+    names = tables.column_names(request.data)
+    inputs = tables.choose_columns(names, request.target, features=request.features, drop=request.drop)
+    for name in request.categorical:
+        tables.as_known(name, [*inputs, request.target])
+    raw = tables.read(request.data, columns=[*inputs, request.target], text=request.categorical)
+    num_rows = len(raw)
+    if num_rows < 3:
+        raise InputError(
+            f"`{request.data}` has {num_rows} row{'s' if num_rows > 1 else ''} of data. Three at least are needed, and "
+            "some tens for a fit that means something."
+        )
+    raw, notes = tables.without_row_numbers(raw)
+    inputs = tuple(name for name in inputs if name in raw)
+    table = tables.typed(raw, dict.fromkeys(request.categorical, "categorical"))
+    table, dropped = _with_target(table, request)
+    if not request.impute:
+        tables.check_complete(_with_values(table[list(inputs)]))
+    task = request.task if request.task in ("regression", "classification") else "auto"
+    target = tables.read_target(table[request.target], task)  # type: ignore[arg-type]
+    labels = target.values if target.task == "classification" else None
+    drawn = split(len(table), labels, holdout=request.holdout, max_rows=request.max_rows, seed=request.seed)
+    schema, training, held_out, moved = _learned(table, inputs, drawn.training, drawn.held_out, request)
+    for text in (*notes, *dropped, *schema.notes, *moved):
+        note(text)
+    if target.hint and request.task == "auto":
+        note(target.hint)
+    unused = len(table) - len(training) - len(held_out)
+    if unused:
+        note(
+            f"The file has {num_rows} rows. {len(training)} of them are learned from (`--max-rows`), {len(held_out)} "
+            f"are held out, and {unused} are not used."
+        )
+    all_notes = (*notes, *dropped, *schema.notes, *moved)
+    return Data(dataclasses.replace(schema, notes=all_notes), target, table, training, held_out, num_rows)
+
+
+def _with_values(table: Any) -> Any:
+    """Without columns that have no values at all, which are left out later."""
+    return table.loc[:, table.notna().any()]
+
+
+def _with_target(table: Any, request: DataRequest) -> tuple[Any, tuple[str, ...]]:
+    """Only rows whose target is known."""
+    missing = table[request.target].isna().to_numpy()
+    count = int(missing.sum())
+    if not count:
+        return table, ()
+    if count == len(table):
+        raise InputError(f"The target `{request.target}` has no values at all. Name another column.")
+    if not request.impute:
+        raise InputError(
+            f"The target `{request.target}` is missing in {count} of {len(table)} rows. Remove these rows, or ask for "
+            "`--impute`, which leaves them out."
+        )
+    kept = table[~missing].reset_index(drop=True)
+    return kept, (f"{count} rows are left out: their target `{request.target}` is missing.",)
+
+
+def _learned(
+    table: Any, inputs: tuple[str, ...], training: np.ndarray, held_out: np.ndarray, request: DataRequest
+) -> tuple[tables.Schema, np.ndarray, np.ndarray, tuple[str, ...]]:
+    """The schema of the training rows; rows whose levels occur nowhere else join them."""
+
+    def schema_of(rows: np.ndarray) -> tables.Schema:
+        return tables.Schema.learn(table.iloc[rows], target=request.target, inputs=inputs, impute=request.impute)
+
+    schema = schema_of(training)
+    if not len(held_out):
+        return schema, training, held_out, ()
+    known = schema.is_known(table.iloc[held_out])
+    if known.all():
+        return schema, training, held_out, ()
+    count = int((~known).sum())
+    training = np.sort(np.concatenate([training, held_out[~known]]))
+    note = f"{count} held-out rows were moved to the training rows: they have levels that no other row has."
+    return schema_of(training), training, held_out[known], (note,)

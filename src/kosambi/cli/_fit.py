@@ -1,0 +1,210 @@
+"""`kosambi fit`: from a table to a run folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import importlib.metadata
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kosambi._version import __version__
+from kosambi.cli import _run_folder
+from kosambi.cli._data import Data, DataRequest, load
+from kosambi.cli._metrics import COVERAGE, Metrics, as_text, classification_metrics, regression_metrics
+from kosambi.cli._predictions import prediction_table
+from kosambi.cli._screen import Screen, finite
+from kosambi.errors import InputError
+
+CLASSIFICATION = ("bernoulli", "categorical")
+COUNTS = ("poisson", "negative_binomial")
+# Beyond so many training rows a fit is no longer a matter of a minute or two.
+_MANY_ROWS = 3000
+_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "scikit-learn", "blackjax", "equinox", "pandas")
+
+
+@dataclasses.dataclass(frozen=True)
+class FitRequest:
+    """What `kosambi fit` was asked for."""
+
+    data: DataRequest
+    out: Path
+    likelihood: str | None = None
+    samples: int = 100
+    inducing: int | str = "auto"
+    report: bool = True
+    force: bool = False
+
+
+def fit(request: FitRequest, screen: Screen) -> dict[str, Any]:
+    """Read, split, fit, evaluate and write a run; returns its record, as in `run.json`."""
+    for note in _run_folder.prepare(request.out, force=request.force):
+        screen.note(note)
+    asked = _with_task(request)
+    with screen.stage("read", f"Reading {request.data.data.name}"):
+        data_digest = _run_folder.digest(request.data.data) if request.data.data.is_file() else ""
+        data = load(asked.data, screen.note)
+    likelihood = _likelihood(asked, data)
+    estimator = _estimator(asked, data, likelihood, is_live=screen.is_live)
+    shape = f"{len(data.training)} rows and {len(data.schema.labels)} columns"
+    if len(data.training) > _MANY_ROWS:
+        screen.note(f"Fitting {shape} can take many minutes. `--max-rows 2000` gives a first look soon.")
+    # The estimator has a progress line of its own.
+    with screen.stage("fit", f"Fitting {shape}", spinner=False):
+        estimator.fit(data.matrix(data.training), data.target.values[data.training])
+    # Whether there was a terminal is no property of the model.
+    estimator.set_params(progress=False)
+    metrics, table = None, None
+    if len(data.held_out):
+        with screen.stage("evaluate", f"Evaluating {len(data.held_out)} held-out rows"):
+            metrics = _metrics(estimator, data)
+            table = _held_out_table(estimator, data)
+    record = finite(_record(asked, data, data_digest, likelihood, estimator, metrics, screen))
+    with (
+        screen.stage("write", f"Writing {request.out}"),
+        _run_folder.writing(request.out, force=request.force) as folder,
+    ):
+        record["seconds"] = screen.seconds
+        _write(folder, estimator, data, table, record, has_page=request.report)
+    screen.result(_summary(request.out, record, metrics), {"run": str(request.out), **record})
+    return record
+
+
+def _with_task(request: FitRequest) -> FitRequest:
+    """A likelihood implies a task."""
+    task, likelihood = request.data.task, request.likelihood
+    if likelihood is None:
+        return request
+    implied = "classification" if likelihood in CLASSIFICATION else "counts" if likelihood in COUNTS else "regression"
+    fits = task in ("auto", implied) or (task, implied) == ("regression", "counts")
+    if not fits:
+        raise InputError(f"`--likelihood {likelihood}` is not for `--task {task}`. Leave one of them out.")
+    plain = "classification" if implied == "classification" else "regression"
+    return dataclasses.replace(request, data=dataclasses.replace(request.data, task=plain))
+
+
+def _likelihood(request: FitRequest, data: Data) -> str:
+    number = len(data.target.classes)
+    if data.target.task == "classification":
+        natural = "bernoulli" if number == 2 else "categorical"
+        if request.likelihood == "bernoulli" and number != 2:
+            raise InputError(f"`--likelihood bernoulli` is for two labels. `{data.target.name}` has {number}.")
+        return request.likelihood or natural
+    return request.likelihood or ("poisson" if request.data.task == "counts" else "gaussian")
+
+
+def _estimator(request: FitRequest, data: Data, likelihood: str, *, is_live: bool) -> Any:
+    from kosambi.estimators import ProjectedLangevinClassifier, ProjectedLangevinRegressor
+
+    shared: dict[str, Any] = {
+        "n_inducing": request.inducing,
+        "n_samples": request.samples,
+        "random_state": request.data.seed,
+        "progress": is_live,
+    }
+    if data.target.task == "classification":
+        return ProjectedLangevinClassifier(**shared)
+    return ProjectedLangevinRegressor(likelihood, **shared)
+
+
+def _metrics(estimator: Any, data: Data) -> Metrics:
+    judge = classification_metrics if data.target.task == "classification" else regression_metrics
+    return judge(estimator, data.matrix(data.held_out), data.target.values[data.held_out])
+
+
+def _held_out_table(estimator: Any, data: Data) -> Any:
+    """Held-out rows as they were in the file, the truth, and what was predicted."""
+    rows = data.table.iloc[data.held_out][list(data.schema.names)].reset_index(drop=True)
+    rows[data.schema.target] = data.target.values[data.held_out]
+    predictions = prediction_table(estimator, data.matrix(data.held_out), coverage=COVERAGE)
+    for name in predictions:
+        free = f"predicted_{name}"
+        while free in rows:
+            free += "_"
+        rows[free] = predictions[name]
+    return rows
+
+
+def _write(folder: Path, estimator: Any, data: Data, table: Any, record: dict[str, Any], *, has_page: bool) -> None:
+    from kosambi.files import save
+
+    save(estimator, folder / _run_folder.MODEL)
+    if table is not None:
+        table.to_csv(folder / _run_folder.HELD_OUT, index=False)
+    if has_page:
+        from kosambi import page
+
+        held_out = (
+            (data.matrix(data.held_out), data.target.values[data.held_out]) if table is not None else (None, None)
+        )
+        title, source = page_words(record)
+        page.write(folder / _run_folder.PAGE, estimator, *held_out, title=title, source=source)
+    _run_folder.write_record(folder, record)
+
+
+def page_words(record: dict[str, Any]) -> tuple[str, str]:
+    """The title of a run's page, and where its data came from."""
+    rows = record["rows"]
+    title = f"{record['schema']['target']} in {record['data']['file']}"
+    return title, f"{rows['training']} training and {rows['held_out']} held-out rows of {record['data']['file']}"
+
+
+def _record(
+    request: FitRequest,
+    data: Data,
+    data_digest: str,
+    likelihood: str,
+    estimator: Any,
+    metrics: Metrics | None,
+    screen: Screen,
+) -> dict[str, Any]:
+    asked, report = request.data, estimator.report_
+    return {
+        "kosambi_version": __version__,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "data": {"file": asked.data.name, "sha256": data_digest, "rows": data.num_rows},
+        "rows": {"training": len(data.training), "held_out": len(data.held_out)},
+        "task": data.target.task,
+        "likelihood": likelihood,
+        "classes": list(data.target.classes),
+        "schema": data.schema.to_dict(),
+        "settings": {
+            "holdout": asked.holdout,
+            "max_rows": asked.max_rows,
+            "seed": asked.seed,
+            "samples": request.samples,
+            "inducing": request.inducing,
+        },
+        "metrics": metrics,
+        "fit": {
+            "converged": bool(report.converged),
+            "sampler": report.sampler,
+            "r_hat": float(report.r_hat),
+            "num_inducing": int(estimator.posterior_.basis.size),
+            "warnings": list(dict.fromkeys([*screen.warnings, *report.warnings])),
+        },
+        "versions": {"python": platform.python_version()}
+        | {name: importlib.metadata.version(name) for name in _PACKAGES},
+    }
+
+
+def _summary(out: Path, record: dict[str, Any], metrics: Metrics | None) -> str:
+    fitted = record["fit"]
+    state = "converged" if fitted["converged"] else "NOT converged: see the warnings"
+    lines = [
+        f"{record['task']} with the {record['likelihood']} likelihood, {fitted['num_inducing']} inducing points, "
+        f"{record['settings']['samples']} functions drawn ({state})"
+    ]
+    if metrics is not None:
+        lines += [f"On {record['rows']['held_out']} held-out rows:", as_text(metrics)]
+    return "\n".join([*lines, f"The run is in {out}"])
+
+
+def target_values(column: Any, estimator: Any) -> np.ndarray:
+    """The truth of a held-out table, as the estimator has it."""
+    if hasattr(estimator, "classes_"):
+        return column.to_numpy(dtype=object).astype(str).astype(estimator.classes_.dtype)
+    return column.to_numpy(dtype=np.float64)

@@ -1,0 +1,74 @@
+"""Predictions as columns of a table."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kosambi.errors import FileError
+
+
+def prediction_table(estimator: Any, inputs: Any, *, coverage: float, samples: int = 0, seed: int = 0) -> Any:
+    """One row an input: mean, sd, lower and upper of an observation, or the likeliest label and each probability.
+
+    Arguments:
+        estimator: fitted.
+        inputs: the coded rows, a data frame.
+        coverage: of (lower, upper).
+        samples: draws of the target, one a column; each column goes along one function.
+        seed: of the draws.
+    """
+    import pandas as pd  # type: ignore[import-untyped]
+
+    if hasattr(estimator, "classes_"):
+        probabilities = np.asarray(estimator.predict_proba(inputs))
+        columns = {"label": estimator.classes_[np.argmax(probabilities, axis=1)]}
+        columns |= {f"probability_{label}": probabilities[:, k] for k, label in enumerate(estimator.classes_)}
+    else:
+        mean, deviation = estimator.predict(inputs, return_std=True)
+        lower, upper = estimator.predict_interval(inputs, coverage=coverage)
+        columns = {"mean": mean, "sd": deviation, "lower": lower, "upper": upper}
+    if samples:
+        draws = estimator.sample_y(inputs, n_samples=samples, random_state=seed)
+        columns |= {f"draw_{j + 1}": draws[:, j] for j in range(samples)}
+    return pd.DataFrame(columns)
+
+
+def write_table(table: Any, out: Path, *, force: bool) -> None:
+    """Write a table as CSV, or as Parquet if the name says so; to stdout for `-`. A file is whole or not there."""
+    if str(out) == "-":
+        table.to_csv(sys.stdout, index=False)
+        sys.stdout.flush()
+        return
+    check_free(out, force=force)
+    temporary = out.parent / f".{out.name[:40]}.{secrets.token_hex(8)}.part"
+    try:
+        if out.suffix.lower() in (".parquet", ".pq"):
+            from kosambi.tables import pyarrow_modules
+
+            pyarrow_modules()
+            table.to_parquet(temporary, index=False)
+        else:
+            table.to_csv(temporary, index=False)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, out)
+    except OSError as error:
+        raise FileError(f"`{out}` cannot be written: {error.strerror or error}. Check the folder.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_free(out: Path, *, force: bool) -> None:
+    """Refuse a name that is taken, or whose folder is not there, before any work is done."""
+    if out.is_dir():
+        raise FileError(f"`{out}` is a folder. Give the name of a file.")
+    if out.exists() and not force:
+        raise FileError(f"`{out}` exists. Choose another `--out`, or replace it with `--force`.")
+    if not out.absolute().parent.is_dir():
+        raise FileError(f"There is no folder `{out.absolute().parent}`. Make it first.")

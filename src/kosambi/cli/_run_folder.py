@@ -1,0 +1,200 @@
+"""A run on disk: the fitted model, what was done, and the held-out rows; written as a whole or not at all.
+
+    run/model.kosambi   the fitted estimator (`kosambi.save`)
+    run/held_out.csv    held-out rows with their predictions
+    run/report.html     the page
+    run/run.json        everything else, with digests of the first two; written last
+
+Everything is written into a folder beside the final one, flushed to disk, and renamed. Whoever looks sees no folder,
+the old one, or the new one. What a killed process left behind is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kosambi._version import __version__
+from kosambi.errors import FileError
+
+FORMAT, FORMAT_VERSION = "kosambi run", 1
+MODEL, HELD_OUT, PAGE, RECORD = "model.kosambi", "held_out.csv", "report.html", "run.json"
+_OURS = {MODEL, HELD_OUT, PAGE, RECORD}
+_FIT_AGAIN = "Fit again, with `--force` if the folder is in the way."
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def prepare(out: Path, *, force: bool) -> list[str]:
+    """Make sure that a run can be written to `out`, and clear away what killed processes left; returns notes.
+
+    Raises:
+        FileError: something is in the way.
+    """
+    out = _resolved(out)
+    notes = _cleared(out)
+    if not out.exists():
+        return notes
+    if not out.is_dir():
+        raise FileError(f"`{out}` is a file, and a run is a folder. Choose another `--out`.")
+    entries = sorted(entry.name for entry in out.iterdir())
+    foreign = [name for name in entries if name not in _OURS]
+    if foreign:
+        shown = ", ".join(f"`{name}`" for name in foreign[:5])
+        raise FileError(
+            f"`{out}` holds what is not part of a run: {shown}. Choose another `--out`, or move these away first."
+        )
+    if entries and not force:
+        raise FileError(f"`{out}` exists. Choose another `--out`, or replace it with `--force`.")
+    return notes
+
+
+@contextlib.contextmanager
+def writing(out: Path, *, force: bool) -> Iterator[Path]:
+    """A folder to write to, which becomes `out` if all goes well and vanishes if not."""
+    out = _resolved(out)
+    partial = out.parent / f".{out.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+    except OSError as error:
+        raise FileError(f"`{out}` cannot be made: {error.strerror}. Choose another `--out`.") from error
+    try:
+        yield partial
+        for entry in partial.iterdir():
+            _flush(entry)
+        _flush(partial)
+        _move(partial, out, force=force)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def write_record(folder: Path, record: dict[str, Any]) -> None:
+    """The last file of a run: what was done, with digests of the others."""
+    files = {name: digest(folder / name) for name in (MODEL, HELD_OUT) if (folder / name).exists()}
+    whole = {"format": FORMAT, "format_version": FORMAT_VERSION, **record, "files": files}
+    (folder / RECORD).write_text(json.dumps(whole, indent=2, allow_nan=False, ensure_ascii=False) + "\n", "utf-8")
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """What was done in a run, after its files were found to be those that were written.
+
+    Raises:
+        FileError: there is no such folder, or it is incomplete or damaged.
+    """
+    if not folder.is_dir():
+        raise FileError(f"There is no folder `{folder}`. Give a folder that `kosambi fit --out` wrote.")
+    try:
+        record = json.loads((folder / RECORD).read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise _damaged(folder, f"it has no `{RECORD}`") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise _damaged(folder, f"its `{RECORD}` cannot be read") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise _damaged(folder, f"its `{RECORD}` is none of kosambi's")
+    if record.get("format_version") != FORMAT_VERSION:
+        raise FileError(
+            f"`{folder}` is a run of format {str(record.get('format_version'))[:20]}, and kosambi {__version__} reads "
+            f"format {FORMAT_VERSION}. Use the version that wrote it, {str(record.get('kosambi_version'))[:20]}."
+        )
+    files = record.get("files")
+    if not isinstance(files, dict) or MODEL not in files or not set(files) <= {MODEL, HELD_OUT}:
+        raise _damaged(folder, f"its `{RECORD}` does not say which files it has")
+    for name, expected in files.items():
+        if not (folder / name).is_file():
+            raise _damaged(folder, f"it has no `{name}`")
+        if digest(folder / name) != expected:
+            raise _damaged(folder, f"its `{name}` is not the one that was written")
+    return record
+
+
+def _damaged(folder: Path, reason: str) -> FileError:
+    return FileError(f"`{folder}` is no run, or incomplete or damaged: {reason}. {_FIT_AGAIN}")
+
+
+def _resolved(out: Path) -> Path:
+    # Through links, so that a link to a folder stays one.
+    out = Path(os.path.realpath(out))
+    if not out.name:
+        raise FileError(f"`{out}` cannot be a run. Give `--out` a folder that may be made.")
+    return out
+
+
+def _move(partial: Path, out: Path, *, force: bool) -> None:
+    """Put the new folder in its place. Between the two renames there is none; `prepare` would put the old one back."""
+    prepare(out, force=force)
+    old = None
+    if out.exists():
+        old = out.parent / f".{out.name}.old-{os.getpid()}-{secrets.token_hex(4)}"
+        os.rename(out, old)
+    try:
+        os.rename(partial, out)
+    except BaseException:
+        if old is not None:
+            os.rename(old, out)
+        raise
+    _flush(out.parent)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _cleared(out: Path) -> list[str]:
+    """Remove what processes that are no more left beside `out`, and put back what one was about to replace."""
+    notes: list[str] = []
+    if not out.parent.is_dir():
+        return notes
+    pattern = re.compile(re.escape(f".{out.name}.") + r"(partial|old)-(\d+)-[0-9a-f]+")
+    for entry in sorted(out.parent.iterdir()):
+        match = pattern.fullmatch(entry.name)
+        if match is None or _is_alive(int(match[2])):
+            continue
+        if match[1] == "old" and not out.exists():
+            os.rename(entry, out)
+            notes.append(f"An earlier fit was killed while it replaced `{out.name}`; the old run was put back.")
+            continue
+        shutil.rmtree(entry, ignore_errors=True)
+        notes.append(f"Removed `{entry.name}`, which an earlier fit left when it was killed.")
+    return notes
+
+
+def _is_alive(process: int) -> bool:
+    if os.name != "posix":
+        # There is no harmless way to ask.
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _flush(path: Path) -> None:
+    """Make sure that a file or a folder is on the disk; some file systems cannot be asked for folders."""
+    if path.is_dir():
+        with contextlib.suppress(OSError):
+            _synced(path)
+    else:
+        _synced(path)
+
+
+def _synced(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
