@@ -50,7 +50,10 @@ main()
 """
 
 ENDLESS_FIT = """
+import signal
 import time
+# A shell starts what runs in the background with this signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import kosambi as ko
 def endless(self, *arguments):
     print("fitting", flush=True)

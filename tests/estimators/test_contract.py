@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import jaxtyping
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -23,6 +24,14 @@ Y = 5.0 + 3.0 * F + 0.3 * RNG.normal(size=60)
 LABELS = np.where(F + 0.3 * RNG.normal(size=60) > 0, "up", "down")
 # Data that a check makes: a handful of rows, all targets equal, a noise that vanishes. The user is told, and must be.
 DOUBTFUL = (ko.errors.HyperparameterWarning, ko.errors.ConvergenceWarning, ko.errors.TruncationWarning)
+
+
+@pytest.fixture(autouse=True)
+def without_type_checks():
+    """Checks of scikit-learn pass values of any type, and look at what users would see."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def checks(estimator):

@@ -221,7 +221,7 @@ def test_a_subset_has_every_label_and_values_that_differ():
     labels = np.zeros(100)
     labels[42] = 1.0
     for y, number in ((labels, 2), (labels, None)):
-        rows = subset(np.random.default_rng(1), y, 30, number)
+        rows = subset(np.random.default_rng(1), y, None, 30, number)
         assert len(rows) <= 30
         assert 42 in rows
 

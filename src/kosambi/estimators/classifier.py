@@ -48,10 +48,11 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
     >>> import numpy as np
     >>> from kosambi import ProjectedLangevinClassifier
     >>> x = np.random.default_rng(0).normal(size=(80, 2))
-    >>> y = np.where(x[:, 0] * x[:, 1] > 0, "same", "different")
+    >>> noise = np.random.default_rng(1).logistic(size=80)
+    >>> y = np.where(3.0 * np.sin(2.0 * x[:, 0]) + noise > 0, "up", "down")
     >>> model = ProjectedLangevinClassifier().fit(x, y)
-    >>> model.predict([[1.0, 1.0], [1.0, -1.0]])
-    array(['same', 'different'], dtype='<U9')
+    >>> model.predict([[0.8, 0.0], [-0.8, 0.0]])
+    array(['up', 'down'], dtype='<U4')
     >>> model.predict_proba([[1.0, 1.0]]).sum(axis=1)
     array([1.])
     """
@@ -88,7 +89,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         number = len(self.classes_)
         if number < 2:
             raise InputError(
-                f"`y` has one class only, {self.classes_[0]!r}. A classifier needs two at least; leave out the "
+                f"`y` has one class only, {self.classes_.tolist()[0]!r}. A classifier needs two at least; leave out the "
                 "model, or add rows of another class."
             )
         used = weights > 0

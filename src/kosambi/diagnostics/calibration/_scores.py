@@ -63,7 +63,7 @@ def coverage(prediction: Law, y: ArrayLike, levels: ArrayLike = LEVELS) -> Cover
     >>> gaussian = ko.likelihoods.Gaussian(0.1)
     >>> posterior = ko.infer(jax.random.key(0), ko.kernels.Matern52(), gaussian, x[::2], y[::2])
     >>> print(ko.diagnostics.calibration.coverage(posterior.predict(x[1::2]), y[1::2], [0.5, 0.95]))
-    50 % intervals: 52.0 % inside, expected 50.0 ± 3.5 %
+    50 % intervals: 51.5 % inside, expected 50.0 ± 3.5 %
     95 % intervals: 96.5 % inside, expected 95.0 ± 1.5 %
     """
     prediction = as_law(prediction)
