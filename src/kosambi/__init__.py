@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kosambi import basis as basis
     from kosambi import bounds as bounds
     from kosambi import certificate as certificate
+    from kosambi import comparison as comparison
     from kosambi import diagnostics as diagnostics
     from kosambi import errors as errors
     from kosambi import estimators as estimators
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from kosambi.basis import NystromBasis as NystromBasis
     from kosambi.basis import PointBasis as PointBasis
     from kosambi.basis import RitzBasis as RitzBasis
+    from kosambi.comparison import compare as compare
     from kosambi.draws import FunctionDraws as FunctionDraws
     from kosambi.draws import Named as Named
     from kosambi.estimators import ProjectedLangevinClassifier as ProjectedLangevinClassifier
@@ -69,6 +71,7 @@ _MODULES = (
     "basis",
     "bounds",
     "certificate",
+    "comparison",
     "diagnostics",
     "errors",
     "estimators",
@@ -104,6 +107,7 @@ _PLACES = {
     "ProjectedLangevinRegressor": "estimators",
     "RitzBasis": "basis",
     "Target": "target",
+    "compare": "comparison",
     "fit_hyperparameters": "hyperparameters",
     "infer": "inference",
     "load": "files",

@@ -89,17 +89,34 @@ def _distinct(target: Target, starts: Float[Array, "S K"]) -> Modes:
             "Look for values of y that the likelihood gives no probability, and at the scale of the kernel."
         )
     # The heaviest first.
-    order = [i for i in np.argsort(-found.log_masses, kind="stable") if finite[i]]
+    order = [int(i) for i in np.argsort(-found.log_masses, kind="stable") if finite[i]]
     if found.converged[order].any():
         # A search that was given up is no mode. With a kink in the cost none may converge; then the best is taken.
         order = [i for i in order if found.converged[i]]
+    kept, _ = _merged(found, order)
+    return jax.tree.map(lambda leaf: leaf[np.array(kept)], found)
+
+
+def _merged(found: Modes, order: list[int]) -> tuple[list[int], Int[np.ndarray, " S"]]:
+    """Searches that ended in different modes, and for every search the place of its mode among them."""
     kept: list[int] = []
+    labels = np.full(len(found.potentials), -1)
     for i in order:
         # Distances in the metric of the mode kept; a triangular solve, since the root is the inverse of a factor.
-        apart = (np.linalg.solve(found.roots[j], found.positions[i] - found.positions[j]) for j in kept)
-        if all(np.linalg.norm(step) > SAME_MODE for step in apart):
+        apart = [np.linalg.norm(np.linalg.solve(found.roots[j], found.positions[i] - found.positions[j])) for j in kept]
+        near = [place for place, distance in enumerate(apart) if distance <= SAME_MODE]
+        labels[i] = near[0] if near else len(kept)
+        if not near:
             kept.append(int(i))
-    return jax.tree.map(lambda leaf: leaf[np.array(kept)], found)
+    return kept, labels
+
+
+def minima(target: Target, starts: Float[Array, "S K"]) -> tuple[Modes, Int[np.ndarray, " S"]]:
+    """The minima below each of `starts`, whitened, and which of them each start belongs to."""
+    found = jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
+    order = [int(i) for i in np.argsort(-found.log_masses, kind="stable")]
+    kept, labels = _merged(found, order)
+    return jax.tree.map(lambda leaf: leaf[np.array(kept)], found), labels
 
 
 @public

@@ -89,8 +89,8 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         number = len(self.classes_)
         if number < 2:
             raise InputError(
-                f"`y` has one class only, {self.classes_.tolist()[0]!r}. A classifier needs two at least; leave out the "
-                "model, or add rows of another class."
+                f"`y` has one class only, {self.classes_.tolist()[0]!r}. A classifier needs two at least; leave out "
+                "the model, or add rows of another class."
             )
         used = weights > 0
         numbers = np.searchsorted(self.classes_, y[used]).astype(np.float64)

@@ -22,14 +22,14 @@ from kosambi.basis import _residual
 from kosambi.bounds import DivergenceBounds
 from kosambi.certificate import Certificate
 from kosambi.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
-from kosambi.diagnostics import Report, calibration
+from kosambi.diagnostics import LadderReport, LogEvidence, Report, calibration
 from kosambi.draws import FunctionDraws, Named
 from kosambi.files._estimators import SavedEstimator
 from kosambi.hyperparameters import FitReport
 from kosambi.inducing import GreedySelection
 from kosambi.laplace import Modes
 from kosambi.likelihoods._quadrature import Rule
-from kosambi.posterior import Clipping, MatheronDraws, Posterior, Prediction
+from kosambi.posterior import Clipping, MatheronDraws, ModeSummary, Posterior, Prediction
 from kosambi.posterior._functions import BasisExpansion
 from kosambi.precision import Module
 from kosambi.selection import Selection
@@ -60,6 +60,8 @@ _OTHERS: Mapping[str, type] = {
     "laplace.Modes": Modes,
     "inducing.GreedySelection": GreedySelection,
     "diagnostics.Report": Report,
+    "diagnostics.LadderReport": LadderReport,
+    "diagnostics.LogEvidence": LogEvidence,
     "hyperparameters.FitReport": FitReport,
     "bounds.DivergenceBounds": DivergenceBounds,
     "certificate.Certificate": Certificate,
@@ -73,6 +75,7 @@ _OTHERS: Mapping[str, type] = {
     "posterior.BasisExpansion": BasisExpansion,
     "posterior.MatheronDraws": MatheronDraws,
     "posterior.Clipping": Clipping,
+    "posterior.ModeSummary": ModeSummary,
     "posterior.Posterior": Posterior,
     "posterior.Prediction": Prediction,
     "estimators.SavedEstimator": SavedEstimator,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import warnings
 from typing import Any
@@ -13,7 +14,7 @@ from jaxtyping import Float
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis
 from kosambi.certificate import Certificate, certify
-from kosambi.diagnostics.report import Report
+from kosambi.diagnostics.report import LogEvidence, Report
 from kosambi.draws import FunctionDraws
 from kosambi.errors import (
     InputError,
@@ -28,9 +29,11 @@ from kosambi.errors import (
 from kosambi.importance import systematic
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior._arviz import to_arviz
+from kosambi.posterior._evidence import log_evidence
 from kosambi.posterior._functions import draw_functions
 from kosambi.posterior._latent import latent_law
 from kosambi.posterior._matheron import MatheronDraws, draw_matheron
+from kosambi.posterior._modes import ModeSummary, find_mode_summary
 from kosambi.posterior.prediction import Prediction
 from kosambi.precision import public
 from kosambi.priors import AbstractPrior, GaussianRandomElement
@@ -173,6 +176,33 @@ class Posterior:
         posterior = Posterior(target, particles, self._report)
         posterior.selection, posterior.reweighting = self.selection, certificate
         return posterior
+
+    @functools.cached_property
+    def log_evidence(self) -> LogEvidence:
+        """log ∫ exp(−V) over the prior, with its standard error: how probable the data are under this model.
+
+        In closed form for a Gaussian likelihood, from the ladder after `sampler="tempering"`, otherwise by importance
+        sampling from the Laplace laws at the modes. `kosambi.compare` sets several side by side.
+        """
+        return log_evidence(self.target, self.particles, self._report)
+
+    def modes(self) -> ModeSummary:
+        """The modes that the particles sit in, with their shares, by going downhill from each particle.
+
+        Shares are posterior probabilities where the sampler passes between modes, as `Tempering` does.
+        """
+        return find_mode_summary(self.target, self.particles)
+
+    def by_mode(self) -> list[Posterior]:
+        """One posterior a mode, the fullest first, each with the particles of that mode."""
+        labels, parts = self.modes().labels, []
+        for number in range(int(labels.max()) + 1):
+            chosen = labels == number
+            held = self.particles
+            law = held.law if chosen.all() else None
+            particles = Particles(held.coordinates[chosen], held.whitened[chosen], law)
+            parts.append(Posterior(self.target, particles, self._report))
+        return parts
 
     @public
     def functions(

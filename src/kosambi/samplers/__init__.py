@@ -12,3 +12,4 @@ from kosambi.samplers.mala import MALA as MALA
 from kosambi.samplers.particles import GaussianLaw as GaussianLaw
 from kosambi.samplers.particles import Particles as Particles
 from kosambi.samplers.run import sample as sample
+from kosambi.samplers.tempering import Tempering as Tempering

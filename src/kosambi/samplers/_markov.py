@@ -41,8 +41,12 @@ def run(
     progress: Progress,
     clock: Clock,
     dtype: Any,
+    quiet_basins: bool = False,
 ) -> tuple[Particles, Report]:
-    """Modes, starting points, adaptation, sampling until converged."""
+    """Modes, starting points, adaptation, sampling until converged.
+
+    `quiet_basins` leaves it to the caller to say that particles sit in modes between which they do not pass.
+    """
     mode_key, start_key, init_key, step_key = jax.random.split(key, 4)
     progress.update("looking for the mode", 0, 1)
     modes = find_modes(mode_key, target)
@@ -63,7 +67,7 @@ def run(
         interrupted, segment = True, log.last if log.last is not None else segment
     w = np.asarray(segment.state.whitened, dtype=np.float64)
     basins = 1 if interrupted else count_basins(target, w)
-    report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype)
+    report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype, quiet_basins)
     return Particles.from_whitened(target, w[start.returned]), report
 
 
@@ -177,6 +181,7 @@ def _report(
     basins: int,
     interrupted: bool,
     dtype: Any,
+    quiet_basins: bool,
 ) -> Report:
     r_hats, times = (np.asarray(part, dtype=np.float64) for part in (segment.r_hats, segment.times))
     sampled = int(segment.moments.steps)
@@ -212,7 +217,7 @@ def _report(
         energy=np.concatenate([*log.energies, []]).astype(np.float64),
         energy_steps=np.concatenate([*log.steps, []]).astype(np.int64),
         r_hat_trace=np.concatenate([*log.r_hats, []]).astype(np.float64),
-        warnings=_warn(sampler, segment, r_hat, limit, converged, basins, interrupted, dtype).texts,
+        warnings=_warn(sampler, segment, r_hat, limit, converged, basins, interrupted, dtype, quiet_basins).texts,
     )
 
 
@@ -225,8 +230,11 @@ def _warn(
     basins: int,
     interrupted: bool,
     dtype: Any,
+    quiet_basins: bool,
 ) -> Notes:
     notes = Notes()
+    if quiet_basins and basins > 1 and not converged and not interrupted:
+        return notes
     refused = np.asarray(segment.moments.accepted) < 0.01 * max(int(segment.moments.steps), 1)
     stuck = f"; {int(refused.sum())} of {refused.size} chains hardly moved" if refused.any() else ""
     if interrupted:
@@ -244,7 +252,8 @@ def _warn(
     elif not converged and basins > 1:
         notes.add(
             f"The particles sit in the basins of {basins} or more separate modes and do not pass between them "
-            f"(nested R-hat {r_hat:.3f}), so how many are in each says little about its probability."
+            f"(nested R-hat {r_hat:.3f}), so how many are in each says little about its probability. "
+            'Use sampler="tempering".'
         )
     elif not converged:
         notes.add(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
 from kosambi._types import Array, ArrayLike, Key
@@ -12,16 +13,19 @@ from kosambi.diagnostics.report import Report
 from kosambi.errors import InputError, as_count, check_key, is_traced
 from kosambi.precision import public
 from kosambi.progress import Progress
-from kosambi.samplers import _markov, euler_maruyama, exact
+from kosambi.samplers import _markov, euler_maruyama, exact, tempering
 from kosambi.samplers._base import AbstractMarkovSampler, AbstractSampler, as_initial
 from kosambi.samplers.euler_maruyama import EulerMaruyama
 from kosambi.samplers.exact import Exact
 from kosambi.samplers.hmc import HMC
 from kosambi.samplers.mala import MALA
 from kosambi.samplers.particles import Particles
+from kosambi.samplers.tempering import Tempering
 from kosambi.target import Target
 
-BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in (MALA, HMC, Exact, EulerMaruyama)}
+BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in (MALA, HMC, Exact, EulerMaruyama, Tempering)}
+LARGEST_FOR_TEMPERING = 50_000
+"""Rows times coordinates up to which "auto" may take `Tempering` by itself."""
 PRECISIONS = {"float64": np.float64, "float32": np.float32}
 
 
@@ -41,8 +45,10 @@ def sample(
     Arguments:
         key: a JAX random key.
         target: the potential V.
-        sampler: "auto", "mala", "hmc", "exact", "euler_maruyama", or an object from `kosambi.samplers`. "auto" takes
-            `Exact` for a Gaussian likelihood and `MALA` for all others.
+        sampler: "auto", "mala", "hmc", "exact", "euler_maruyama", "tempering", or an object from `kosambi.samplers`.
+            "auto" takes `Exact` for a Gaussian likelihood, `Tempering` where f and −f explain the data equally well,
+            and `MALA` for all others; where its particles then sit in modes between which they do not pass,
+            `Tempering` draws again. `report.ladder.reason` says why it did.
         num_particles: J.
         initial: coordinates u, (J, M), where the particles begin, or a law known to the sampler by name; None leaves
             it to the sampler.
@@ -70,14 +76,23 @@ def sample(
     dtype = _as_precision(precision)
     chosen = _as_sampler(sampler, target)
     start = _as_start(chosen, initial)
+    may_switch = isinstance(sampler, str) and sampler == "auto" and initial is None and _is_affordable(target)
     clock = Clock()
     with Progress(progress) as display:
         if isinstance(chosen, Exact):
             particles, report = exact.run(key, target, num_particles, clock)
         elif isinstance(chosen, EulerMaruyama):
             particles, report = euler_maruyama.run(key, target, chosen, start, num_particles, display, clock, dtype)
+        elif isinstance(chosen, Tempering):
+            particles, report = tempering.run(key, target, chosen, num_particles, display, clock, _reason(sampler))
         elif isinstance(chosen, AbstractMarkovSampler):
-            particles, report = _markov.run(key, target, chosen, start, num_particles, display, clock, dtype)
+            particles, report = _markov.run(
+                key, target, chosen, start, num_particles, display, clock, dtype, quiet_basins=may_switch
+            )
+            if may_switch and report.basins > 1 and not report.converged:
+                reason = f"the particles of {report.sampler} sat in {report.basins} modes and did not pass between them"
+                again = jax.random.fold_in(key, 1)
+                particles, report = tempering.run(again, target, Tempering(), num_particles, display, clock, reason)
         else:
             raise InputError(f"`sample` cannot run a `{type(chosen).__name__}`. Subclass `AbstractMarkovSampler`.")
     return particles, report
@@ -87,18 +102,32 @@ def _as_sampler(sampler: object, target: Target) -> AbstractSampler:
     if isinstance(sampler, AbstractSampler):
         return sampler
     if isinstance(sampler, str) and sampler == "auto":
-        return Exact() if Exact.applies_to(target) else MALA()
+        if Exact.applies_to(target):
+            return Exact()
+        return Tempering() if tempering.is_even(target) and _is_affordable(target) else MALA()
     if isinstance(sampler, str) and sampler in BY_NAME:
         return BY_NAME[sampler]()
     names = ", ".join(f'"{name}"' for name in ("auto", *BY_NAME))
     raise InputError(f"`sampler` must be one of {names} or an object from `kosambi.samplers`. Got {sampler!r}.")
 
 
+def _reason(sampler: object) -> str:
+    return "f and -f explain the data equally well" if isinstance(sampler, str) and sampler == "auto" else "asked for"
+
+
+def _is_affordable(target: Target) -> bool:
+    """Whether a thousand replicas can be moved thousands of times in about a minute."""
+    return target.x.shape[0] * int(np.prod(target.shape)) <= LARGEST_FOR_TEMPERING
+
+
 def _as_start(sampler: AbstractSampler, initial: ArrayLike | None) -> str | Array:
     """The start given to `sample`, or else to the sampler."""
-    if isinstance(sampler, Exact):
+    if isinstance(sampler, Exact | Tempering):
         if initial is not None:
-            raise InputError("`Exact` draws from the posterior at once, so `initial` has no meaning. Leave it out.")
+            raise InputError(
+                f"`{type(sampler).__name__}` draws from the posterior without a start, so `initial` has no meaning. "
+                "Leave it out."
+            )
         return "laplace"
     if initial is None:
         return sampler.initial  # type: ignore[attr-defined]
