@@ -55,7 +55,7 @@ def test_classifier_and_counts_pass_every_check_of_scikit_learn(estimator, check
     _run(estimator, check)
 
 
-QUICK = ("unfitted", "clone", "get_params", "set_params", "mixin", "repr", "no_attributes_set", "one_label", "nan_inf")
+QUICK = ("unfitted", "clone", "get_params", "set_params", "mixin", "repr", "no_attributes_set", "one_label")
 
 
 @pytest.mark.parametrize(

@@ -258,7 +258,8 @@ def test_bad_input_data(gaussian):
         ProjectedLangevinRegressor("poisson").fit(X, -COUNTS - 1.0)
     with pytest.raises(ko.errors.InputError, match="one class only, 'up'"):
         ProjectedLangevinClassifier().fit(X, ["up"] * 60)
-    with pytest.raises(ko.errors.InputError, match="zero everywhere"):
+    # scikit-learn says so itself from version 1.8 on.
+    with pytest.raises(ValueError, match="zero"):
         ProjectedLangevinRegressor().fit(X, Y, sample_weight=np.zeros(60))
     with pytest.raises(ValueError, match="3 features"):
         gaussian.predict(np.ones((2, 3)))

@@ -217,3 +217,18 @@ def test_noise_that_varies():
     assert report.warnings[0] in text
     assert "The function" in text
     assert "units of y" in text
+
+
+def test_modes_are_shown_with_their_shares():
+    x = np.linspace(-2.0, 2.0, 60)[:, None]
+    counts = np.random.default_rng(0).poisson((2.0 + np.sin(x[:, 0])) ** 2)
+    model = ko.ProjectedLangevinRegressor(
+        ko.likelihoods.Poisson("square"),
+        ko.kernels.SquaredExponential(variance=4.0),
+        n_inducing=6,
+        hyperparameters=None,
+    ).fit(x, counts)
+    page = ko.page.render(model)
+    assert "Functions by mode." in page
+    assert "2 modes with particles" in page
+    assert "log evidence" in page

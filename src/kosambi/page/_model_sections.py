@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 from collections.abc import Iterator
+from typing import Any
 
+import jax
 import numpy as np
 
 from kosambi import plots
 from kosambi._version import __version__
 from kosambi.certificate import Certificate
+from kosambi.diagnostics.report import Report
 from kosambi.page._facts import Facts
 from kosambi.page._html import Child, Markup, section, table, tag
 from kosambi.page._numbers import seconds_spent
@@ -29,6 +32,8 @@ def run_section(facts: Facts, numbers: Iterator[int]) -> Markup:
             f"The {report.sampler} sampler makes independent draws from the law itself and takes no steps, so there is "
         )
         return section("sampler", heading, tag("p", words + "nothing to converge and no trace to show."), summary)
+    if report.ladder is not None:
+        return section("sampler", heading, *_tempering(facts, report, numbers), tag("pre", str(report)))
     first, last = float(report.energy[0]), float(report.energy[-1])
     energy = (
         "The mean potential of the draws; it falls while they leave their start and then stays level. Here it goes "
@@ -49,6 +54,28 @@ def run_section(facts: Facts, numbers: Iterator[int]) -> Markup:
         ),
         summary,
     )
+
+
+def _tempering(facts: Facts, report: Report, numbers: Iterator[int]) -> list[Markup]:
+    """Swaps between temperatures, and the modes with their shares."""
+    assert report.ladder is not None
+    ladder = (
+        "Replicas move between the prior and the posterior by swaps of neighbouring temperatures; where few are "
+        f"accepted, few modes are exchanged. Here at least {np.min(report.ladder.swap_rates):.0%} are, and "
+        f"{report.ladder.arrivals:.0f} replicas came all the way while draws were taken."
+    )
+    alt = "Accepted swaps between temperatures."
+    pictures = [figure(next(numbers), SMALL, lambda axes: plots.ladder(report, axes), alt, ladder)]
+    estimator, posterior = facts.estimator, facts.posterior
+    if len(facts.names) == 1 and posterior.likelihood.num_latents == 1:
+        words = "Functions drawn, each in the colour of its mode, with the probability of the mode."
+
+        def draw(axes: Any) -> None:
+            mean, scale = float(estimator.x_mean_[0]), float(estimator.x_scale_[0])
+            plots.modes(posterior, jax.random.key(0), x_mean=mean, x_scale=scale, axes=axes)
+
+        pictures.append(figure(next(numbers), SMALL, draw, "Functions by mode.", words))
+    return [tag("div", *pictures, class_="grid"), tag("pre", str(posterior.modes()))]
 
 
 def basis_section(facts: Facts, numbers: Iterator[int]) -> Markup:

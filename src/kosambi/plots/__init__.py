@@ -13,6 +13,8 @@ from kosambi.plots._functions import posterior as posterior
 from kosambi.plots._labels import confusion as confusion
 from kosambi.plots._labels import reliability as reliability
 from kosambi.plots._labels import roc as roc
+from kosambi.plots._modes import ladder as ladder
+from kosambi.plots._modes import modes as modes
 from kosambi.plots._predictions import predictions as predictions
 from kosambi.plots._runs import energy as energy
 from kosambi.plots._runs import r_hat as r_hat

@@ -61,7 +61,7 @@ def posterior(
     >>> axes.get_legend_handles_labels()[1]
     ['95 % of y', '95 % of f', '3 draws', 'mean of f', 'data', 'inducing points']
     """
-    grid = _checked_grid(posterior, x_new, latent, num_draws)
+    grid = as_grid("posterior", posterior, x_new, latent, num_draws)
     scale = float(as_positive("x_scale", x_scale))
 
     def shown(inputs: Float[Array, "N 1"]) -> Float[Array, " N"]:
@@ -84,7 +84,7 @@ def posterior(
         axes.fill_between(x, *wide, step=step, color=BLUE, alpha=0.13, lw=0, label=f"{percent} of y")
     axes.fill_between(x, *band, color=BLUE, alpha=0.33, lw=0, label=f"{percent} of {name}")
     if key is not None and num_draws > 0:
-        values = _draws(posterior, key, grid, num_draws)
+        values = drawn_functions(posterior, key, grid, num_draws)
         values = values if is_single else values[..., latent]
         lines = axes.plot(x, (values if link is None else link(values)).T, color=ORANGE, lw=0.7, alpha=0.8)
         lines[0].set_label(f"{len(lines)} draws")
@@ -108,14 +108,16 @@ def posterior(
     return axes
 
 
-def _checked_grid(posterior: object, x_new: ArrayLike | None, latent: object, num_draws: object) -> Float[Array, "N 1"]:
+def as_grid(
+    name: str, posterior: object, x_new: ArrayLike | None, latent: object, num_draws: object
+) -> Float[Array, "N 1"]:
     """The inputs to draw at, in increasing order."""
     if not isinstance(posterior, Posterior):
-        raise InputError(f"`plots.posterior` needs a posterior. Got {type(posterior).__name__}. Use `kosambi.infer`.")
+        raise InputError(f"`plots.{name}` needs a posterior. Got {type(posterior).__name__}. Use `kosambi.infer`.")
     x, latents = np.asarray(posterior.target.x), posterior.likelihood.num_latents
     if x.shape[1] != 1:
         raise InputError(
-            f"`plots.posterior` draws functions of one input column. These have {x.shape[1]}. Vary one column of "
+            f"`plots.{name}` draws functions of one input column. These have {x.shape[1]}. Vary one column of "
             "`x_new` with the others fixed, and plot `posterior.predict(x_new)` against it."
         )
     if latent not in range(latents):
@@ -159,7 +161,10 @@ def _link_and_band(function: Prediction, coverage: float, with_data: bool) -> tu
     return link, (lower, upper)
 
 
-def _draws(posterior: Posterior, key: Key, grid: Float[Array, "N 1"], num_draws: int) -> Float[Array, "J N *C"]:
+def drawn_functions(
+    posterior: Posterior, key: Key, grid: Float[Array, "N 1"], num_draws: int
+) -> Float[Array, "J N *C"]:
+    """Functions at the grid, of particles that are spread over all."""
     prior = posterior.prior
     # A kernel without features can still be drawn on the grid, and nothing else is asked of it.
     needs_grid = isinstance(prior, GaussianProcess) and expand(prior.kernel) is None

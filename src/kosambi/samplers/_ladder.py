@@ -34,8 +34,9 @@ def better_ladder(
 ) -> Float[np.ndarray, " S"]:
     """`number` inverse temperatures with equal steps of the barrier.
 
+    >>> import numpy as np
     >>> better_ladder(np.array([0.0, 0.1, 1.0]), np.array([0.5, 0.5]), 5).round(3)
-    array([0.   , 0.02 , 0.1  , 0.406, 1.   ])
+    array([0.   , 0.005, 0.1  , 0.428, 1.   ])
     """
     heights = barrier(refused)
     # In a power of β, in which neighbours are about as far apart everywhere; monotone, so that β stays in order.

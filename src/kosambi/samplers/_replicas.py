@@ -67,6 +67,8 @@ class Replicas(NamedTuple):
     slope: Float[Array, "T C K"]
     ascending: Int[Array, "T C"]
     """1 for replicas that were at β = 0 since they were last at β = 1."""
+    renewed: Int[Array, "T C"]
+    """1 for replicas that were at β = 0 since the ladder stands, and so have forgotten where they began."""
     log_angle: Float[Array, " T"]
     iteration: Int[Array, ""]
 
@@ -98,7 +100,8 @@ def start(ladder: Ladder, w: Float[Array, "C K"], log_angle: Float[Array, " T"])
     number = ladder.betas.shape[0]
     places = jnp.broadcast_to(w @ ladder.axes, (number, *w.shape))
     cost, slope = ladder.costs(places)
-    return Replicas(places, cost, slope, jnp.zeros(cost.shape, dtype=int), log_angle, jnp.asarray(0))
+    none = jnp.zeros(cost.shape, dtype=int)
+    return Replicas(places, cost, slope, none, none, log_angle, jnp.asarray(0))
 
 
 def empty_tally(ladder: Ladder, num_chains: int) -> Tally:
@@ -170,6 +173,7 @@ def _swap(key: Key, ladder: Ladder, at: Replicas) -> tuple[Replicas, Float[Array
         cost=exchanged(at.cost),
         slope=exchanged(at.slope),
         ascending=exchanged(at.ascending),
+        renewed=exchanged(at.renewed),
     )
     return moved, 1.0 - chance
 
@@ -236,7 +240,8 @@ def _iterate(
     if moves:
         at, moved = _involution(key_move, ladder, at, moves)
     at, refused = _swap(key_swap, ladder, at)
-    at = at._replace(ascending=at.ascending.at[0].set(1), iteration=at.iteration + 1)
+    # A replica that comes to β = 0 by this swap is drawn afresh in the next step.
+    at = at._replace(ascending=at.ascending.at[0].set(1), renewed=at.renewed.at[0].set(1), iteration=at.iteration + 1)
     tally = _count(tally, ladder, at, accepted, refused, moved)
     return at._replace(ascending=at.ascending.at[-1].set(0)), tally
 

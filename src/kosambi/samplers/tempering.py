@@ -39,8 +39,8 @@ FIRST_NUMBER = 16
 """Temperatures of the pilot runs."""
 WAYS_APART = 5.0
 """Replicas that come all the way from the prior between two draws of one chain, on average over the chains."""
-WAYS_BEFORE = 4.0
-"""Those before the first draw."""
+RENEWED = 0.99
+"""The share of replicas that must have been drawn afresh at the prior before the first draw is taken."""
 STRETCH = 50
 """Iterations between two looks at how many have come."""
 
@@ -122,6 +122,11 @@ class _Run:
             tally = self.advance(tally, STRETCH, 0.0, phase)
         return tally
 
+    def forget(self) -> None:
+        """Go on until nearly every replica has been drawn afresh, so that none remembers the mode it began in."""
+        while not self.is_over and float(np.mean(np.asarray(self.at.renewed))) < RENEWED:
+            self.advance(self.empty(), STRETCH, 0.0, "forgetting the start")
+
     def empty(self) -> Tally:
         """A tally for the ladder as it is."""
         return empty_tally(self.ladder, self.sampler.num_chains)
@@ -160,7 +165,7 @@ def run(
     tally = work.empty()
     try:
         _pilots(work)
-        work.until(work.empty(), WAYS_BEFORE, "forgetting the start")
+        work.forget()
         tally = work.empty()
         while len(draws) < visits and not (work.is_over and draws):
             tally = work.until(tally, WAYS_APART, "sampling")
@@ -203,9 +208,8 @@ def _renew_ladder(work: _Run, refused: np.ndarray, may_grow: bool) -> None:
     angles = np.interp(ladder**0.2, betas**0.2, np.asarray(work.at.log_angle))
     work.ladder = lift(Ladder(work.ladder.target, work.ladder.axes, work.ladder.curvature, ladder))
     old = work.at
-    work.at = Replicas(
-        old.w[nearest], old.cost[nearest], old.slope[nearest], 0 * old.ascending[nearest], lift(angles), old.iteration
-    )
+    none = 0 * old.ascending[nearest]
+    work.at = Replicas(old.w[nearest], old.cost[nearest], old.slope[nearest], none, none, lift(angles), old.iteration)
 
 
 def is_even(target: Target) -> bool:
@@ -232,9 +236,9 @@ def _report(
             f"Not converged after {work.iterations} iterations: nested R-hat {statistics.r_hat:.4f}, limit "
             f"{limit:.6g}. Ask for more particles, which run longer, or more chains."
         )
-    evidence = bridge_evidence(np.asarray(tally.down), np.asarray(tally.up), steps)
-    if not target.likelihood.is_density:
-        evidence = LogEvidence(np.nan, np.nan, "none")
+    evidence = LogEvidence(np.nan, np.nan, "tempering")
+    if target.likelihood.is_density and float(tally.steps) > 0:
+        evidence = bridge_evidence(np.asarray(tally.down), np.asarray(tally.up), steps)
     basis, acceptance = target.basis.report, np.asarray(tally.accepted) / steps
     return Report(
         sampler=sampler.name,
