@@ -240,6 +240,7 @@ def test_more_inducing_points_than_rows_are_cut():
     [
         ({"likelihood": "normal"}, '`likelihood` must be one of "gaussian"'),
         ({"likelihood": ko.likelihoods.Bernoulli()}, "ProjectedLangevinClassifier"),
+        ({"likelihood": ko.likelihoods.Gaussian(np.ones(60))}, "one noise for each datum"),
         ({"kernel": "rbf"}, "`kernel` must be a kernel"),
         ({"n_inducing": "many"}, '`n_inducing` must be a whole number or "auto"'),
         ({"n_inducing": 0}, "`n_inducing` must be at least 1"),
@@ -280,3 +281,11 @@ def test_rows_are_merged_and_filled_up():
     mean, scale = location_and_scale(np.array([[1.0, 7.0], [3.0, 7.0]]), np.array([3.0, 1.0]))
     np.testing.assert_allclose(mean, [1.5, 7.0])
     np.testing.assert_allclose(scale, [np.sqrt(0.75), 1.0])
+
+
+def test_no_key_is_used_twice():
+    from kosambi.estimators._base import COVARIANCE, FUNCTIONS, OBSERVATIONS, random_key
+
+    keys = [random_key(0), *(random_key(0, purpose) for purpose in (FUNCTIONS, OBSERVATIONS, COVARIANCE))]
+    made = [np.asarray(jax.random.key_data(part)).tolist() for key in keys for part in (key, *jax.random.split(key, 4))]
+    assert len({tuple(part) for part in made}) == len(made)

@@ -36,7 +36,7 @@ def on_grid(target):
 
 
 def p_values(density, w):
-    """Kolmogorov-Smirnov for both coordinates, and for their sum and difference on the grid's own draws."""
+    """Kolmogorov-Smirnov for both coordinates."""
     middle = GRID + 0.5 * (GRID[1] - GRID[0])
     found = []
     for axis in (0, 1):
@@ -181,6 +181,8 @@ def test_bad_input():
         ko.samplers.Tempering(moves=[1])
     with pytest.raises(ko.errors.InputError, match="`initial` has no meaning"):
         ko.sample(jax.random.key(0), PROBLEMS["shift"], "tempering", initial="prior")
+    with pytest.raises(ko.errors.InputError, match="works in float64"):
+        ko.sample(jax.random.key(0), PROBLEMS["shift"], "tempering", precision="float32")
     with pytest.raises(ko.errors.InputError, match="needs a dictionary"):
         ko.compare([])
 

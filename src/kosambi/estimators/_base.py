@@ -22,6 +22,9 @@ from kosambi.features import expand
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior, Prediction
 
+# What keys are for, other than a fit.
+FUNCTIONS, OBSERVATIONS, COVARIANCE = 1, 2, 3
+_FIRST_PURPOSE = 2**30
 # Numbers of one block of new inputs, which are predicted one after the other.
 _VALUES_AT_ONCE = 2**23
 
@@ -99,7 +102,9 @@ class AbstractEstimator(BaseEstimator):
             n_samples: how many; above the number of draws that were fitted, a draw occurs again with another residual.
             random_state: a seed, a generator or None.
         """
-        return np.moveaxis(self._functions(self.transform_inputs(X), n_samples, random_key(random_state)), 0, 1)
+        return np.moveaxis(
+            self._functions(self.transform_inputs(X), n_samples, random_key(random_state, FUNCTIONS)), 0, 1
+        )
 
     def _functions(self, x: Float[np.ndarray, "N D"], n_samples: int, key: Key) -> Float[np.ndarray, "S N *C"]:
         number, size = as_count("n_samples", n_samples), self.posterior_.num_particles
@@ -141,8 +146,10 @@ class AbstractEstimator(BaseEstimator):
         return hasattr(self, "posterior_")
 
 
-def random_key(random_state: Any) -> Key:
+def random_key(random_state: Any, purpose: int = 0) -> Key:
     """A JAX key from what scikit-learn takes as a seed: a number, a generator, or None for one that differs each time.
+
+    `purpose` tells apart what one seed is used for, since a fit and its draws mostly have the same.
 
     >>> import jax
     >>> bool(jax.random.key_data(random_key(3))[1] == jax.random.key_data(random_key(3))[1])
@@ -157,4 +164,6 @@ def random_key(random_state: Any) -> Key:
             raise InputError(
                 f"`random_state` must be a whole number, a generator or None. Got {random_state!r}."
             ) from error
-    return jax.random.key(seed)
+    key = jax.random.key(seed)
+    # Far from small numbers, which fold into the keys that splitting gives.
+    return jax.random.fold_in(key, _FIRST_PURPOSE + purpose) if purpose else key

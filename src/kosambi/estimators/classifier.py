@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from kosambi.errors import InputError, as_level
-from kosambi.estimators._base import AbstractEstimator, random_key
+from kosambi.estimators._base import OBSERVATIONS, AbstractEstimator, random_key
 from kosambi.estimators.regressor import checked_weights
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import Bernoulli, Categorical
@@ -130,7 +130,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Labels drawn at the rows of X: (n, n_samples); each column goes along one function."""
-        key_functions, key_noise = jax.random.split(random_key(random_state))
+        key_functions, key_noise = jax.random.split(random_key(random_state, OBSERVATIONS))
         f = self._functions(self.transform_inputs(X), n_samples, key_functions)
         drawn = np.asarray(self.posterior_.likelihood.draw(key_noise, f)).T
         return self.classes_[drawn.astype(int)]

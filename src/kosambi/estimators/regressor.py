@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from kosambi.errors import InputError
-from kosambi.estimators._base import AbstractEstimator, random_key
+from kosambi.estimators._base import COVARIANCE, OBSERVATIONS, AbstractEstimator, random_key
 from kosambi.estimators._joint import latent_covariance
 from kosambi.estimators._models import as_likelihood, in_units
 from kosambi.estimators._rows import location_and_scale
@@ -91,6 +91,11 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             raise InputError(
                 f"`likelihood` {type(likelihood).__name__} is for labels. Use `ProjectedLangevinClassifier`."
             )
+        if np.ndim(getattr(likelihood, "noise", 0.0)) > 0:
+            raise InputError(
+                "`likelihood` has one noise for each datum, but a fit puts rows in an order of its own. Use "
+                "`sample_weight`, or `kosambi.infer`."
+            )
         y = np.asarray(likelihood.check(y))
         units = (0.0, 1.0)
         if in_units(likelihood, 0.0, 1.0) is not None:
@@ -134,7 +139,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Float[np.ndarray, "n S"]:
         """Observations drawn at the rows of X: (n, n_samples); each column goes along one function."""
-        key_functions, key_noise = jax.random.split(random_key(random_state))
+        key_functions, key_noise = jax.random.split(random_key(random_state, OBSERVATIONS))
         f = self._functions(self.transform_inputs(X), n_samples, key_functions)
         return np.ascontiguousarray(np.asarray(self.posterior_.likelihood.draw(key_noise, f)).T)
 
@@ -146,7 +151,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             covariance = latent_covariance(self.posterior_, x)
         else:
             # E[y | f] is no linear function of f, so its covariance is that over functions drawn.
-            f = self._functions(x, self.posterior_.num_particles, random_key(self.random_state))
+            f = self._functions(x, self.posterior_.num_particles, random_key(self.random_state, COVARIANCE))
             covariance = np.atleast_2d(np.cov(np.asarray(likelihood.observation_mean(f)), rowvar=False, bias=True))
         np.fill_diagonal(covariance, np.square(_deviation(prediction)))
         return _mean(prediction), covariance

@@ -26,6 +26,8 @@ from kosambi.target import Target
 BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in (MALA, HMC, Exact, EulerMaruyama, Tempering)}
 LARGEST_FOR_TEMPERING = 50_000
 """Rows times coordinates up to which "auto" may take `Tempering` by itself."""
+# Far from small numbers, which fold into the keys that splitting gives.
+_SECOND_RUN = 2**30
 PRECISIONS = {"float64": np.float64, "float32": np.float32}
 
 
@@ -74,9 +76,13 @@ def sample(
     key = check_key(key)
     num_particles = as_count("num_particles", num_particles)
     dtype = _as_precision(precision)
-    chosen = _as_sampler(sampler, target)
+    # A start or a precision that was asked for is for a sampler that knows them.
+    may_temper = initial is None and dtype == np.float64 and _is_affordable(target)
+    chosen = _as_sampler(sampler, target, may_temper)
+    if isinstance(chosen, Tempering) and dtype != np.float64:
+        raise InputError('`Tempering` works in float64. Leave out `precision="float32"`.')
     start = _as_start(chosen, initial)
-    may_switch = isinstance(sampler, str) and sampler == "auto" and initial is None and _is_affordable(target)
+    may_switch = isinstance(sampler, str) and sampler == "auto" and may_temper
     clock = Clock()
     with Progress(progress) as display:
         if isinstance(chosen, Exact):
@@ -91,20 +97,20 @@ def sample(
             )
             if may_switch and report.basins > 1 and not report.converged:
                 reason = f"the particles of {report.sampler} sat in {report.basins} modes and did not pass between them"
-                again = jax.random.fold_in(key, 1)
+                again = jax.random.fold_in(key, _SECOND_RUN)
                 particles, report = tempering.run(again, target, Tempering(), num_particles, display, clock, reason)
         else:
             raise InputError(f"`sample` cannot run a `{type(chosen).__name__}`. Subclass `AbstractMarkovSampler`.")
     return particles, report
 
 
-def _as_sampler(sampler: object, target: Target) -> AbstractSampler:
+def _as_sampler(sampler: object, target: Target, may_temper: bool) -> AbstractSampler:
     if isinstance(sampler, AbstractSampler):
         return sampler
     if isinstance(sampler, str) and sampler == "auto":
         if Exact.applies_to(target):
             return Exact()
-        return Tempering() if tempering.is_even(target) and _is_affordable(target) else MALA()
+        return Tempering() if may_temper and tempering.is_even(target) else MALA()
     if isinstance(sampler, str) and sampler in BY_NAME:
         return BY_NAME[sampler]()
     names = ", ".join(f'"{name}"' for name in ("auto", *BY_NAME))
