@@ -16,6 +16,7 @@ from kosambi.plots._labels import roc as roc
 from kosambi.plots._modes import ladder as ladder
 from kosambi.plots._modes import modes as modes
 from kosambi.plots._predictions import predictions as predictions
+from kosambi.plots._regions import highest_density as highest_density
 from kosambi.plots._runs import energy as energy
 from kosambi.plots._runs import r_hat as r_hat
 from kosambi.plots._style import BLACK as BLACK

@@ -14,7 +14,7 @@ from jaxtyping import Float
 REFUSED = 0.42
 """The share of refused swaps between neighbours that a ladder aims at."""
 # Numbers of temperatures, so that few shapes are compiled.
-SIZES = (16, 24, 32, 48, 64, 96, 128)
+SIZES = (16, 20, 24, 28, 32, 40, 48, 64, 96, 128)
 # How steep the first ladder is towards the prior, where the cost of the data varies most.
 _POWER = 5.0
 

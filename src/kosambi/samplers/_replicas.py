@@ -68,7 +68,7 @@ class Replicas(NamedTuple):
     ascending: Int[Array, "T C"]
     """1 for replicas that were at β = 0 since they were last at β = 1."""
     renewed: Int[Array, "T C"]
-    """1 for replicas that were at β = 0 since the ladder stands, and so have forgotten where they began."""
+    """1 for replicas that were at β = 0 at some time, and so have forgotten where they began."""
     log_angle: Float[Array, " T"]
     iteration: Int[Array, ""]
 
@@ -77,8 +77,10 @@ class Tally(NamedTuple):
     """Sums over iterations, for each chain."""
 
     steps: Float[Array, ""]
-    accepted: Float[Array, " T"]
-    """Langevin steps, averaged over chains."""
+    accepted: Float[Array, "T C"]
+    """Langevin steps."""
+    divergent: Float[Array, ""]
+    """Proposals of theirs whose cost was not finite, where β > 0."""
     refused: Float[Array, " P"]
     """Swaps of the P = T − 1 pairs of neighbours, averaged over chains."""
     arrivals: Float[Array, " C"]
@@ -113,7 +115,8 @@ def empty_tally(ladder: Ladder, num_chains: int) -> Tally:
     zero = jnp.zeros((), dtype=dtype)
     return Tally(
         zero,
-        jnp.zeros(number, dtype=dtype),
+        jnp.zeros((number, num_chains), dtype=dtype),
+        zero,
         jnp.zeros(number - 1, dtype=dtype),
         jnp.zeros(num_chains, dtype=dtype),
         zero,
@@ -129,7 +132,7 @@ def _tempered(beta: Array, cost: Array, w: Array) -> Array:
     return jnp.where(beta > 0, beta * cost, 0.0) + 0.5 * jnp.sum(jnp.square(w), axis=-1)
 
 
-def _langevin(key: Key, ladder: Ladder, at: Replicas) -> tuple[Replicas, Float[Array, " T"]]:
+def _langevin(key: Key, ladder: Ladder, at: Replicas) -> tuple[Replicas, Float[Array, "T C"], Array]:
     key_noise, key_accept = jax.random.split(key)
     beta = ladder.betas[:, None]
     scale = jax.lax.rsqrt(1.0 + ladder.betas[:, None, None] * ladder.curvature)
@@ -150,7 +153,8 @@ def _langevin(key: Key, ladder: Ladder, at: Replicas) -> tuple[Replicas, Float[A
     moved = at._replace(
         w=jnp.where(chosen, w, at.w), cost=jnp.where(accept, cost, at.cost), slope=jnp.where(chosen, slope, at.slope)
     )
-    return moved, jnp.mean(chance, axis=1)
+    divergent = jnp.sum(~jnp.isfinite(cost) & (beta > 0.0)).astype(w.dtype)
+    return moved, chance, divergent
 
 
 def _swap(key: Key, ladder: Ladder, at: Replicas) -> tuple[Replicas, Float[Array, "P C"]]:
@@ -212,13 +216,16 @@ def _coloured(target: Target, w: Array) -> Array:
     return jnp.moveaxis(target.basis.multiply_root(jnp.moveaxis(w, 2, 1)), 1, 2)
 
 
-def _count(tally: Tally, ladder: Ladder, at: Replicas, accepted: Array, refused: Array, moved: Array) -> Tally:
+def _count(
+    tally: Tally, ladder: Ladder, at: Replicas, accepted: Array, divergent: Array, refused: Array, moved: Array
+) -> Tally:
     arrived = at.ascending[-1] > 0
     values = jnp.concatenate([at.w[-1], (at.cost[-1] + 0.5 * jnp.sum(jnp.square(at.w[-1]), axis=-1))[:, None]], axis=1)
     half = 0.5 * jnp.diff(ladder.betas)[:, None]
     return Tally(
         tally.steps + 1.0,
         tally.accepted + accepted,
+        tally.divergent + divergent,
         tally.refused + jnp.mean(refused, axis=1),
         tally.arrivals + arrived,
         tally.moved + moved,
@@ -233,8 +240,8 @@ def _iterate(
     key: Key, ladder: Ladder, at: Replicas, tally: Tally, moves: tuple[Callable[[Array], Array], ...], rate: Array
 ) -> tuple[Replicas, Tally]:
     key_step, key_move, key_swap = jax.random.split(jax.random.fold_in(key, at.iteration), 3)
-    at, accepted = _langevin(key_step, ladder, at)
-    shortened = at.log_angle + rate * (accepted - TARGET_ACCEPTANCE)
+    at, accepted, divergent = _langevin(key_step, ladder, at)
+    shortened = at.log_angle + rate * (jnp.mean(accepted, axis=1) - TARGET_ACCEPTANCE)
     at = at._replace(log_angle=jnp.clip(shortened, jnp.log(1e-4), jnp.log(_LARGEST_ANGLE)))
     moved = jnp.zeros((), dtype=at.w.dtype)
     if moves:
@@ -242,7 +249,7 @@ def _iterate(
     at, refused = _swap(key_swap, ladder, at)
     # A replica that comes to β = 0 by this swap is drawn afresh in the next step.
     at = at._replace(ascending=at.ascending.at[0].set(1), renewed=at.renewed.at[0].set(1), iteration=at.iteration + 1)
-    tally = _count(tally, ladder, at, accepted, refused, moved)
+    tally = _count(tally, ladder, at, accepted, divergent, refused, moved)
     return at._replace(ascending=at.ascending.at[-1].set(0)), tally
 
 

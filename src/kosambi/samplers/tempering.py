@@ -209,7 +209,16 @@ def _renew_ladder(work: _Run, refused: np.ndarray, may_grow: bool) -> None:
     work.ladder = lift(Ladder(work.ladder.target, work.ladder.axes, work.ladder.curvature, ladder))
     old = work.at
     none = 0 * old.ascending[nearest]
-    work.at = Replicas(old.w[nearest], old.cost[nearest], old.slope[nearest], none, none, lift(angles), old.iteration)
+    # A place that was reached from the prior has forgotten the start, whatever the ladder was then.
+    work.at = Replicas(
+        old.w[nearest],
+        old.cost[nearest],
+        old.slope[nearest],
+        none,
+        old.renewed[nearest],
+        lift(angles),
+        old.iteration,
+    )
 
 
 def is_even(target: Target) -> bool:
@@ -249,8 +258,8 @@ def _report(
         ess=statistics.ess,
         ess_tail=statistics.ess,
         mcse=float(statistics.ess**-0.5),
-        acceptance=float(acceptance[-1]),
-        acceptance_by_particle=np.full(num_particles, acceptance[-1]),
+        acceptance=float(np.mean(acceptance[-1])),
+        acceptance_by_particle=np.resize(acceptance[-1], num_particles),
         step_size=float(np.exp(np.asarray(work.at.log_angle)[-1])),
         steps=work.iterations,
         gradient_evaluations=-(-work.gradients * sampler.num_chains // num_particles),
@@ -258,7 +267,7 @@ def _report(
         compile_seconds=clock.compile_seconds,
         dropped=basis.dropped,
         jitter=basis.jitter,
-        divergences=0,
+        divergences=int(tally.divergent),
         basins=1,
         energy=np.array([statistics.energy]),
         energy_steps=np.array([work.iterations]),
@@ -268,7 +277,7 @@ def _report(
             betas=np.array(work.ladder.betas),
             swap_rates=1.0 - refused,
             barrier=float(np.sum(refused)),
-            acceptance=acceptance,
+            acceptance=np.mean(acceptance, axis=1),
             arrivals=float(np.sum(np.asarray(tally.arrivals))),
             num_chains=sampler.num_chains,
             involutions=float(tally.moved) / steps if sampler.moves else None,
