@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format docs clean
+.PHONY: help demo test test-slow lint format docs reproduce reproduce-quick clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "make %-16s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kosambi needs Python 3.11 or later; try make PYTHON=python3.11")'
@@ -22,6 +22,10 @@ $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
 
 $(VENV)/.docs-installed: $(VENV)/.dev-installed
 	$(PIP) -e ".[docs]"
+	@touch $@
+
+$(VENV)/.bench-installed: $(VENV)/.dev-installed
+	$(PIP) -e ".[bench]"
 	@touch $@
 
 demo: $(VENV)/.dev-installed ## fit three tables with pages, and run the examples, all into demo/
@@ -45,6 +49,12 @@ test: lint ## lint, then all tests but the slow ones
 test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
 	$(BIN)/pytest -m slow
 
+reproduce-quick: $(VENV)/.bench-installed ## the paper's experiments on four data sets, into reproduction/
+	$(BIN)/kosambi reproduce --quick --jobs 2 --out reproduction
+
+reproduce: $(VENV)/.bench-installed ## all of them, into docs/results; go on after an interruption with the same command
+	$(BIN)/kosambi reproduce --out docs/results --page docs/results.md
+
 format: $(VENV)/.dev-installed ## rewrite the code in the house style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -53,5 +63,5 @@ docs: $(VENV)/.docs-installed ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) site demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) site demo reproduction build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

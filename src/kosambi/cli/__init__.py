@@ -1,4 +1,4 @@
-"""The command line: `kosambi fit`, `predict`, `report`, `demo` and `doctor`.
+"""The command line: `kosambi fit`, `predict`, `report`, `demo`, `reproduce` and `doctor`.
 
 Commands are thin: `kosambi.tables` reads, the estimators fit, `kosambi.page` draws. What is heavy is imported when a
 command runs, so that `--help` answers at once.

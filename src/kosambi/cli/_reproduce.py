@@ -1,0 +1,105 @@
+"""`kosambi reproduce`: run experiments, keep what is done, write their page."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+
+from kosambi.cli._exits import INTERRUPTED
+from kosambi.cli._screen import Screen
+from kosambi.errors import FileError, InputError
+from kosambi.reproduce import NAMES, experiment, page
+from kosambi.reproduce.experiment import Cell, Scale
+from kosambi.reproduce.run import Tally, run
+from kosambi.reproduce.store import Store
+
+QUICK_SPLITS, QUICK_LIMIT = 2, 20.0
+
+
+class ReproduceRequest(NamedTuple):
+    """What is to be run, and where it goes."""
+
+    names: tuple[str, ...]
+    out: Path
+    page: Path | None
+    quick: bool
+    only: str
+    splits: int | None
+    limit: float | None
+    jobs: int
+
+
+def reproduce(request: ReproduceRequest, screen: Screen) -> bool:
+    """Run the experiments asked for; returns whether every cell is there.
+
+    An interruption loses the cell that was being computed; those before it are kept.
+    """
+    if request.out.exists() and not request.out.is_dir():
+        raise FileError(f"`{request.out}` is a file. Choose another `--out`.")
+    names = NAMES if request.names in ((), ("all",)) else request.names
+    experiments = [experiment(name) for name in names]
+    scale = Scale(
+        request.quick,
+        splits=request.splits or (QUICK_SPLITS if request.quick else Scale.splits),
+        limit=request.limit or (QUICK_LIMIT if request.quick else Scale.limit),
+    )
+    found: dict[str, Any] = {}
+    complete = True
+    for entry in experiments:
+        store = Store(request.out, entry.name)
+        cells = [cell for cell in entry.cells(scale) if request.only in cell.name]
+        if not cells:
+            raise InputError(f"`--only` is {request.only!r}, and no cell of {entry.name} has that in its name.")
+        try:
+            with _progress(screen, entry.title, cells, store) as on_cell:
+                tally = run(cells, store, jobs=request.jobs, on_cell=on_cell)
+        except KeyboardInterrupt:
+            screen.say("Interrupted. Finished cells are kept; the same command goes on from there.", always=True)
+            raise typer.Exit(INTERRUPTED) from None
+        store.gather()
+        _tell(screen, entry.name, tally)
+        complete = complete and not tally.failed and not tally.left_out
+        found[entry.name] = {**tally._asdict(), "file": str(store.whole)}
+    path = page.write(request.page or request.out / "results.md", request.out, [experiment(name) for name in NAMES])
+    done = "\n".join(
+        f"{name}: {t['computed']} computed, {t['kept']} kept, {len(t['failed'])} failed, {len(t['left_out'])} left out"
+        for name, t in found.items()
+    )
+    screen.result(f"{done}\n{path}", {"experiments": found, "page": str(path)})
+    return complete
+
+
+@contextlib.contextmanager
+def _progress(screen: Screen, title: str, cells: list[Cell], store: Store) -> Iterator[Callable[[str, float], None]]:
+    """A bar over the cells on a terminal, and nothing elsewhere."""
+    if not screen.is_live:
+        yield lambda _, __: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    records = store.records()
+    done = sum(store.is_done(cell, records) for cell in cells)
+    with Progress(*columns, console=Console(stderr=True)) as display:
+        task = display.add_task(title, total=len(cells), completed=done)
+
+        def on_cell(name: str, seconds: float) -> None:
+            display.update(task, advance=1, description=f"{title}: {name} took {seconds:.1f} s")
+
+        yield on_cell
+
+
+def _tell(screen: Screen, name: str, tally: Tally) -> None:
+    for cell, error in tally.failed.items():
+        screen.say(f"Warning: {name}/{cell} failed and is tried again next time. {error}", always=True)
+    if tally.left_out:
+        packages = sorted({package for missing in tally.left_out.values() for package in missing})
+        screen.note(
+            f"{len(tally.left_out)} cells of {name} were left out: {', '.join(packages)} not installed. "
+            "`pip install 'kosambi[bench]'` brings what they need."
+        )
