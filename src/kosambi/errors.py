@@ -146,6 +146,13 @@ def as_level(name: str, value: ArrayLike) -> float:
     return float(level)
 
 
+def as_few(name: str, value: object) -> int:
+    """A checked whole number, 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InputError(f"`{name}` must be a whole number, 0 or more. Got {value!r}.")
+    return int(value)
+
+
 def as_count(name: str, value: object, *, at_most: int | None = None, limit_name: str = "") -> int:
     """A checked whole number, at least 1 and at most `at_most`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

@@ -71,10 +71,3 @@ def as_rows(value: object) -> int:
     if rows < 2:
         raise InputError("`max_rows` must be at least 2. Got 1. Hyperparameters need rows that differ.")
     return rows
-
-
-def as_restarts(value: object) -> int:
-    """A whole number, 0 or more."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InputError(f"`num_restarts` must be a whole number, 0 or more. Got {value!r}.")
-    return int(value)

@@ -12,10 +12,10 @@ import numpy as np
 
 from kosambi._types import ArrayLike, Key
 from kosambi.clock import Clock
-from kosambi.errors import HyperparameterWarning, InputError, as_count, as_inputs, check_key, is_traced
+from kosambi.errors import HyperparameterWarning, InputError, as_count, as_few, as_inputs, check_key, is_traced
 from kosambi.evidence import check_density
 from kosambi.hyperparameters import _evidence, _indicators, _paper
-from kosambi.hyperparameters._checks import as_prior, as_restarts, as_rows, check_data
+from kosambi.hyperparameters._checks import as_prior, as_rows, check_data
 from kosambi.hyperparameters._layout import Layout, Model, lay_out, rebuilt
 from kosambi.hyperparameters._search import Record
 from kosambi.hyperparameters._task import Outcome, Task
@@ -128,11 +128,11 @@ def fit_hyperparameters(
             if num_inducing is not None:
                 raise InputError('method="indicators" chooses no inducing points. Leave out `num_inducing`.')
             rows = _indicators.MAX_ROWS if max_rows is None else as_rows(max_rows)
-            restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_restarts(num_restarts)
+            restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_few("num_restarts", num_restarts)
             found = _indicators.fit(task, rows, restarts)
         else:
             rows = _evidence.MAX_ROWS if max_rows is None else as_rows(max_rows)
-            restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_restarts(num_restarts)
+            restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_few("num_restarts", num_restarts)
             if isinstance(num_inducing, str) and num_inducing != "auto":
                 raise InputError(f'`num_inducing` must be a whole number, "auto" or None. Got {num_inducing!r}.')
             is_open = isinstance(num_inducing, str)

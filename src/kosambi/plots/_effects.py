@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from kosambi._types import ArrayLike
-from kosambi.errors import InputError, as_count, as_level
+from kosambi.errors import InputError, as_count, as_few, as_level
 from kosambi.plots._average import Effect, averaged
 from kosambi.plots._inputs import as_column_number, as_columns
-from kosambi.plots._style import BLACK, BLUE, ORANGE, Axes, as_axes, as_few, class_style, plain, spread
+from kosambi.plots._style import BLACK, BLUE, ORANGE, Axes, as_axes, class_style, plain, spread
 
 # Marks of the rug; more would be a bar.
 _MAX_MARKS = 300

@@ -10,9 +10,9 @@ from jaxtyping import Float
 
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.draws import FunctionDraws
-from kosambi.errors import InputError, as_inputs, as_positive
+from kosambi.errors import InputError, as_few, as_inputs, as_positive
 from kosambi.features import expand
-from kosambi.plots._style import BLACK, BLUE, ORANGE, Axes, as_axes, as_few, spread
+from kosambi.plots._style import BLACK, BLUE, ORANGE, Axes, as_axes, spread
 from kosambi.posterior import Posterior, Prediction
 from kosambi.priors import GaussianProcess
 

@@ -46,13 +46,6 @@ def plain(text: object) -> str:
     return " " + words if words.startswith("_") else words
 
 
-def as_few(name: str, value: object) -> int:
-    """A whole number, 0 or more."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InputError(f"`{name}` must be a whole number, 0 or more. Got {value!r}.")
-    return int(value)
-
-
 def spread(total: int, at_most: int) -> Int[np.ndarray, " L"]:
     """Numbers below `total`, at most so many, evenly spread and always the same."""
     return np.unique(np.linspace(0, total - 1, min(total, at_most)).round().astype(int))
