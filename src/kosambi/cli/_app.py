@@ -213,7 +213,7 @@ def reproduce(
     only: Annotated[str, typer.Option(help="Run only the cells whose name has this in it, for example boston.")] = "",
     splits: Annotated[int | None, typer.Option(min=2, help="Random splits of each data set; 5, or 2 if quick.")] = None,
     limit: Annotated[
-        float | None, typer.Option(min=1.0, help="Seconds for one fit of a rival; 300, or 20 if quick.")
+        float | None, typer.Option(min=1.0, help="Seconds for one fit of a rival; 60, or 20 if quick.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes beside each other, each on one core.")] = 1,
     as_json: AsJson = False,

@@ -24,7 +24,7 @@ class Scale:
 
     quick: bool = False
     splits: int = 5
-    limit: float = 300.0
+    limit: float = 60.0
 
 
 @dataclasses.dataclass(frozen=True)

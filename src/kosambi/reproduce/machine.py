@@ -11,7 +11,7 @@ PACKAGES = ("kosambi", "jax", "jaxlib", "equinox", "blackjax", "numpy", "scipy",
 
 
 def describe(*others: str) -> dict[str, object]:
-    """Processor, cores, and the versions that matter, of those that are installed.
+    """Processor, cores that may be used, and the versions that matter, of those that are installed.
 
     >>> sorted(describe())
     ['cores', 'machine', 'processor', 'python', 'system', 'versions']
@@ -21,7 +21,7 @@ def describe(*others: str) -> dict[str, object]:
         "machine": platform.machine(),
         "processor": _processor(),
         "system": platform.system(),
-        "cores": os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "python": platform.python_version(),
         "versions": {name: importlib.metadata.version(name) for name in (*PACKAGES, *others) if name in installed},
     }

@@ -47,5 +47,5 @@ def _machines(machines: list[dict[str, Any]], name: str) -> str:
     lines = []
     for machine in machines:
         versions = ", ".join(f"{package} {version}" for package, version in machine["versions"].items())
-        lines.append(f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, {versions}")
+        lines.append(f"{machine['processor']}, {cores}, Python {machine['python']}, {versions}")
     return f"Measured on: {'; '.join(lines)}. `kosambi reproduce {name}`\n"

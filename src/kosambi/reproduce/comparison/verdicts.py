@@ -1,0 +1,228 @@
+"""What the numbers say about the paper, and about kosambi beside its rivals. Everything is computed from the cells."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from kosambi.reproduce.comparison.data import CLASSIFICATION, REGRESSION
+from kosambi.reproduce.comparison.paper import SPLITS, printed
+from kosambi.reproduce.comparison.sections import Setting, beside_code, beside_exact, code_means, diffusions, say
+from kosambi.reproduce.comparison.statistics import deviation, difference, mean, values
+from kosambi.reproduce.experiment import Found
+
+
+def regression(found: Found) -> list[str]:
+    """The sections that follow the tables of the regressions."""
+    settings = [(data, likelihood) for likelihood in ("gaussian", "student_t") for data in REGRESSION]
+    return [
+        beside_exact(found, settings),
+        beside_code(found, settings),
+        diffusions(found, settings, "nll"),
+        "### Verdicts",
+        _faithful(found, settings, ("nll", "mae", "width")),
+        _beats_paper(found, settings, ("nll", "mae")),
+        _equal_size(found, settings, "nll"),
+        _coverage(found, settings),
+        _ratios(found, settings),
+        _unconverged(found, settings),
+    ]
+
+
+def classification(found: Found) -> list[str]:
+    """The sections that follow the tables of the classifications."""
+    settings = [(data, "bernoulli") for data in CLASSIFICATION]
+    return [
+        diffusions(found, settings, "log_loss"),
+        "### Verdicts",
+        _faithful(found, settings, ("auc", "accuracy")),
+        _at_least_paper(found, settings),
+        _equal_size(found, settings, "log_loss"),
+        _ratios(found, settings),
+        _unconverged(found, settings),
+    ]
+
+
+def _faithful(found: Found, settings: list[Setting], metrics: tuple[str, ...]) -> str:
+    """(a) The recipe within two of the paper's standard deviations of its PLS columns."""
+    inside, outside = 0, []
+    for data, likelihood in settings:
+        for metric in metrics:
+            both, some = printed(data, likelihood, metric), values(found, data, likelihood, "faithful", metric)
+            if both is None or not some:
+                continue
+            pls = both[0]
+            if abs(mean(some) - pls.mean) <= 2 * pls.deviation:
+                inside += 1
+                continue
+            text = f"{say((data, likelihood))}, {metric}: {mean(some):.3f}, paper {pls.mean:.3f} ({pls.deviation:.3f})"
+            outside.append(text + _explained(found, data, likelihood, metric))
+    if not inside and not outside:
+        return ""
+    first = (
+        f"**(a) The paper's recipe.** {inside} of {inside + len(outside)} means lie within two of the paper's standard "
+        "deviations of its PLS columns."
+    )
+    return "\n".join([first + (" Not:\n" if outside else ""), *(f"- {line}" for line in outside)])
+
+
+def _explained(found: Found, data: str, likelihood: str, metric: str) -> str:
+    both = printed(data, likelihood, metric)
+    assert both is not None
+    pls = both[0]
+    variants = code_means(found, data, likelihood, metric)
+    near = [name for name, some in variants.items() if abs(mean(some) - pls.mean) <= 2 * pls.deviation]
+    if near:
+        shown = ", ".join(f"{mean(variants[name]):.3f} {name.replace('_', ' ')}" for name in near)
+        return f"; within them from the same draws: {shown}"
+    return "; no variant of the code's predictions comes within them" if variants else ""
+
+
+def _beats_paper(found: Found, settings: list[Setting], metrics: tuple[str, ...]) -> str:
+    """(b) for numbers: lower means than both columns of the paper."""
+    wins, total, losses = 0, 0, []
+    for data, likelihood in settings:
+        for metric in metrics:
+            both, some = printed(data, likelihood, metric), values(found, data, likelihood, "kosambi", metric)
+            if both is None or not some:
+                continue
+            total += 1
+            best = min(both, key=lambda p: p.mean)
+            if mean(some) < best.mean:
+                wins += 1
+            else:
+                losses.append(f"- {say((data, likelihood))}, {metric}: {mean(some):.3f} against {best.mean:.3f}")
+    if not total:
+        return ""
+    first = (
+        f"**(b) kosambi (defaults) and the paper's figures.** {wins} of {total} means ({' and '.join(metrics)}) are "
+        "lower than both the paper's PLS and its SVGP."
+    )
+    return "\n".join([first + (" Not:\n" if losses else ""), *losses])
+
+
+def _at_least_paper(found: Found, settings: list[Setting]) -> str:
+    """(b) for labels: at least the paper's figures, or within one standard error of the difference."""
+    strict, near, total, losses = 0, 0, 0, []
+    for data, likelihood in settings:
+        for metric in ("auc", "accuracy"):
+            both, some = printed(data, likelihood, metric), values(found, data, likelihood, "kosambi", metric)
+            if both is None or not some:
+                continue
+            total += 1
+            best = max(both, key=lambda p: p.mean)
+            error = math.sqrt(deviation(some) ** 2 / len(some) + best.deviation**2 / SPLITS)
+            if mean(some) >= best.mean:
+                strict += 1
+            elif mean(some) >= best.mean - error:
+                near += 1
+            else:
+                losses.append(
+                    f"- {say((data, likelihood))}, {metric}: {mean(some):.2f} against {best.mean:.2f}, standard error "
+                    f"of the difference {error:.2f}"
+                )
+    if not total:
+        return ""
+    first = (
+        f"**(b) kosambi (defaults) and the paper's figures.** {strict} of {total} means (AUC and accuracy) are at "
+        f"least the better one of the paper's PLS and SVGP, {near} more are within one standard error of it (both "
+        "means counted as independent)."
+    )
+    return "\n".join([first + (" Not:\n" if losses else ""), *losses])
+
+
+def _equal_size(found: Found, settings: list[Setting], metric: str) -> str:
+    """(c) Against the practitioner's SVGP at equal M, and the defaults against M = 512."""
+    parts = []
+    for own, rival, label in (
+        ("kosambi_root", "svgp", "kosambi at M = √N and SVGP at the same M"),
+        ("kosambi", "svgp", "kosambi (defaults) and SVGP at M = √N"),
+        ("kosambi", "svgp_512", "kosambi (defaults) and SVGP at M = 512"),
+    ):
+        lower, equal, losses, total = 0, 0, [], 0
+        for data, likelihood in settings:
+            gap = difference(
+                values(found, data, likelihood, own, metric), values(found, data, likelihood, rival, metric)
+            )
+            if gap is None:
+                continue
+            total += 1
+            if gap.mean < 0:
+                lower += 1
+            elif gap.mean <= gap.error and gap.number > 1:
+                equal += 1
+            else:
+                losses.append(f"{say((data, likelihood))} {gap.mean:+.3f} ± {gap.error:.3f}")
+        if not total:
+            continue
+        worse = f" Worse: {'; '.join(losses)}." if losses else ""
+        parts.append(
+            f"- {label}: lower in {lower} of {total} (the strict count), {equal} more higher by at most one paired "
+            f"standard error, which counts as equal: {lower + equal} of {total}.{worse}"
+        )
+    if not parts:
+        return ""
+    return f"**(c) {metric.upper() if metric == 'nll' else 'Log loss'} beside GPyTorch's SVGP.**\n\n" + "\n".join(parts)
+
+
+def _coverage(found: Found, settings: list[Setting]) -> str:
+    """(d) Coverage of 95 % intervals that is more than 0.03 off."""
+    lines, total = [], 0
+    for data, likelihood in settings:
+        for metric, label in (("plain_coverage", "plain"), ("coverage", "conformal")):
+            some = values(found, data, likelihood, "kosambi", metric)
+            if not some:
+                continue
+            total += 1
+            if abs(mean(some) - 0.95) > 0.03:
+                spread = deviation(some) / math.sqrt(len(some))
+                lines.append(f"- {say((data, likelihood))}, {label}: {mean(some):.3f} (standard error {spread:.3f})")
+    if not total:
+        return ""
+    first = f"**(d) Coverage of kosambi (defaults).** {len(lines)} of {total} are more than 0.03 from 0.95."
+    return "\n".join([first + ("\n" if lines else ""), *lines])
+
+
+def _ratios(found: Found, settings: list[Setting]) -> str:
+    """(e) How many times as long the variational fits take."""
+    lines = []
+    for slow, fast, label in (
+        ("svgp", "kosambi_root", "SVGP / kosambi, both at M = √N"),
+        ("svgp_512", "kosambi", "SVGP at M = 512 / kosambi (defaults)"),
+        ("svgp_paper", "faithful", "SVGP as in the paper / the paper's recipe"),
+    ):
+        ratios = {}
+        for data, likelihood in settings:
+            a, b = (values(found, data, likelihood, method, "seconds") for method in (slow, fast))
+            if a and b:
+                ratios[data, likelihood] = mean(a) / mean(b)
+        if not ratios:
+            continue
+        least = min(ratios, key=lambda s: ratios[s])
+        most = max(ratios, key=lambda s: ratios[s])
+        centre = math.exp(float(np.mean(np.log(list(ratios.values())))))
+        lines.append(
+            f"- {label}: {centre:.2g} (geometric mean), from {ratios[least]:.2g} ({say(least)}) to {ratios[most]:.2g} "
+            f"({say(most)}); kosambi faster in {sum(r > 1 for r in ratios.values())} of {len(ratios)}"
+        )
+    if not lines:
+        return ""
+    first = "**(e) Time.** A variational fit that the limit stopped counts with the limit: it would have taken longer."
+    return f"{first}\n\n" + "\n".join(lines)
+
+
+def _unconverged(found: Found, settings: list[Setting]) -> str:
+    """How many fits say of themselves that they did not converge, or were stopped."""
+    counts = {}
+    for method in ("faithful", "kosambi_root", "kosambi", "svgp_paper", "svgp", "svgp_512"):
+        flags = [flag for s in settings for flag in values(found, *s, method, "converged").values()]
+        if flags:
+            counts[method] = f"{method.replace('_', ' ')} {sum(not flag for flag in flags)} of {len(flags)}"
+    if not counts:
+        return ""
+    return (
+        "Fits that did not converge by their own rule, or were stopped by the limit: "
+        + ", ".join(counts.values())
+        + "."
+    )

@@ -1,0 +1,121 @@
+"""The ten curves of the paper's one-dimensional experiments, their data, and how inputs are held out.
+
+Curve c is one of ten functions on a grid from −3 to 3, standardised over the grid. Noise comes from NumPy's generator,
+so data follow the same law as the paper's and are not the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+_PI = np.pi
+FORMULAS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
+    lambda x: 2.0 * np.sin(0.35 * _PI * x**2),
+    lambda x: 2.0 * np.sin(1.5 * _PI * x),
+    lambda x: 1.2 * np.cos(1.5 * _PI * x) - 0.25 * x,
+    lambda x: 2.0 * np.sin(0.5 * _PI * x) + 0.6 * np.cos(2.0 * _PI * x) + np.sin(_PI * x),
+    lambda x: 2.0 * np.sin(1.5 * _PI * x) + 0.25 * x,
+    lambda x: 2.0 * np.sin(0.5 * _PI * x**2) + 0.1 * x,
+    lambda x: 4.0 * np.sin(_PI * x) + 2.0 * np.sin(2.0 * _PI * x) - x,
+    lambda x: 6.0 * np.cos(_PI * x) + 3.0 * np.sin(2.0 * _PI * x) - x**2,
+    lambda x: np.sin(0.3 * _PI * (x - 2.0) ** 2) + 0.1 * x,
+    lambda x: np.sqrt(9.0 - x**2) + np.sin(_PI * x),
+)
+NUM_INTERVALS = 12
+ALWAYS_HELD_OUT = (0, 1, 10, 11)
+ALSO_HELD_OUT = (4, 3, 7, 7, 8, 5, 6, 6, 7, 8)
+"""One interval more for each curve: 3 + the first of `torch.randperm(6)` with the curve's number for a seed."""
+
+
+class Split(NamedTuple):
+    """Places on the grid."""
+
+    train: Int[np.ndarray, " N"]
+    test: Int[np.ndarray, " T"]
+
+
+def grid(size: int) -> Float[np.ndarray, "N 1"]:
+    """Inputs of a curve.
+
+    >>> grid(4)[:, 0]
+    array([-3., -1.,  1.,  3.])
+    """
+    return np.linspace(-3.0, 3.0, size)[:, None]
+
+
+def curve(number: int, size: int) -> Float[np.ndarray, " N"]:
+    """c on the grid: mean zero, and sample standard deviation one.
+
+    Arguments:
+        number: 1 to 10.
+        size: of the grid.
+
+    >>> values = curve(2, 500)
+    >>> bool(abs(values.mean()) < 1e-12), round(float(values.std(ddof=1)), 12)
+    (True, 1.0)
+    """
+    values = FORMULAS[number - 1](grid(size)[:, 0])
+    standardised: np.ndarray = (values - values.mean()) / values.std(ddof=1)
+    return standardised
+
+
+def interval_split(number: int, size: int) -> Split:
+    """Hold out five of twelve intervals: two at either end, and one inside that differs between curves.
+
+    What is left when the grid is cut into twelve equal parts is not used.
+
+    >>> split = interval_split(1, 500)
+    >>> len(split.train), len(split.test)
+    (287, 205)
+    """
+    length = size // NUM_INTERVALS
+    places = np.arange(NUM_INTERVALS * length)
+    held_out = np.isin(places // length, (*ALWAYS_HELD_OUT, ALSO_HELD_OUT[number - 1]))
+    return Split(places[~held_out], places[held_out])
+
+
+def random_split(size: int, num_test: int, seed: int = 0) -> Split:
+    """The rows that scikit-learn's `train_test_split` chooses with this `random_state`.
+
+    >>> len(random_split(1000, 400).train)
+    600
+    """
+    order = np.random.RandomState(seed).permutation(size)
+    return Split(order[num_test:], order[:num_test])
+
+
+def split_with_validation(number: int, size: int) -> tuple[Split, Int[np.ndarray, " V"]]:
+    """For regression: the intervals, and then a tenth of what is not held out, 50 rows at least, for validation.
+
+    >>> split, validation = split_with_validation(1, 500)
+    >>> len(split.train), len(validation)
+    (237, 50)
+    """
+    whole = interval_split(number, size)
+    inner = random_split(len(whole.train), max(50, -(-len(whole.train) // 10)))
+    return Split(whole.train[inner.train], whole.test), whole.train[inner.test]
+
+
+def regression(number: int, size: int = 500) -> Float[np.ndarray, " N"]:
+    """C with normal noise of standard deviation 0.2."""
+    return curve(number, size) + 0.2 * np.random.default_rng(0).normal(size=size)
+
+
+def counts(number: int, size: int = 1000) -> Float[np.ndarray, " N"]:
+    """Poisson counts with rate (2c)²."""
+    return np.random.default_rng(0).poisson((2.0 * curve(number, size)) ** 2).astype(float)
+
+
+def labels(number: int, size: int = 500) -> Float[np.ndarray, " N"]:
+    """Bernoulli labels with probability 1/(1 + e^{−2c})."""
+    probability = 1.0 / (1.0 + np.exp(-2.0 * curve(number, size)))
+    return (np.random.default_rng(0).uniform(size=size) < probability).astype(float)
+
+
+def shifted(number: int, size: int = 1000, shift: float = 0.0) -> Float[np.ndarray, " N"]:
+    """2c with standard normal noise, all of it moved by `shift`; the published code never moves it."""
+    return 2.0 * curve(number, size) + shift + np.random.default_rng(0).normal(size=size)
