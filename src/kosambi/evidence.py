@@ -215,11 +215,14 @@ def _laplace(
     identity = jnp.eye(found.shape[0], dtype=found.dtype)
 
     def hessian_factor(term: FactorisedTerm, w: Array) -> Array:
-        factor = jnp.linalg.cholesky(term.hessian(w.reshape(shape)) + identity)
+        hessian = term.hessian(w.reshape(shape)) + identity
         if convex:
-            return factor
-        # At a mode the Hessian is positive; where the search was given up earlier it need not be.
-        return jnp.where(jnp.all(jnp.isfinite(factor)), factor, curvature_factor(term, shape, False, w))
+            return jnp.linalg.cholesky(hessian)
+        # At a mode the Hessian is positive; where the search was given up earlier it need not be. Chosen before it is
+        # factorised, since a factor that does not exist has no derivative, not even one that is multiplied by zero.
+        is_positive = jnp.all(jnp.isfinite(jnp.linalg.cholesky(jax.lax.stop_gradient(hessian))))
+        other = curvature_factor(term, shape, False, w)
+        return jnp.linalg.cholesky(jnp.where(is_positive, hessian, other @ other.T))
 
     def newton_step(term: FactorisedTerm, w: Array) -> Array:
         _, slope = term.value_and_gradient(w.reshape(1, *shape))

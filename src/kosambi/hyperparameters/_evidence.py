@@ -30,6 +30,7 @@ from kosambi.hyperparameters._points import move_points
 from kosambi.hyperparameters._rows import at_rows, num_support, subset, thinned
 from kosambi.hyperparameters._search import Minimum, Record, minimise, projected_norm
 from kosambi.hyperparameters._task import Outcome, Task
+from kosambi.hyperparameters._together import most_rows, search_together
 from kosambi.likelihoods import Gaussian
 
 MOST_INDUCING = 300
@@ -60,11 +61,19 @@ class _Round:
     log_evidence: float
 
 
-def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int, *, is_open: bool = False) -> Outcome:
+def fit(
+    task: Task,
+    num_inducing: int | None,
+    max_rows: int,
+    num_restarts: int,
+    *,
+    is_open: bool = False,
+    grows: bool = False,
+) -> Outcome:
     """The model of the highest evidence that was found.
 
     `is_open` says that the number of inducing points is chosen later, so that none are moved, and that an exact
-    evidence need not be carried by them.
+    evidence need not be carried by them; `grows` that the last search may use more rows than `max_rows`.
     """
     rows = subset(task.generator, task.y, task.counts, max_rows, task.likelihood.num_labels)
     x, y = task.x[rows], task.y[rows]
@@ -79,11 +88,21 @@ def fit(task: Task, num_inducing: int | None, max_rows: int, num_restarts: int, 
     if may_be_exact and fewer and not progress.interrupted and not _carries(problem, progress):
         problem = dataclasses.replace(problem, is_exact=False)
         progress = searched(task, problem, num_restarts, progress)
-    points, bound = _moved_points(task, problem, progress, is_open)
+    is_joint = num_inducing is not None and number < len(np.unique(x, axis=0)) and not is_open
+    points, bound = _moved_points(task, problem, progress, is_open, stays=is_joint)
     if num_inducing is None:
         points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]
     assert progress.best is not None
     bounds, minimum, evidence = progress.limits, progress.best.minimum, progress.best.log_evidence
+    if is_joint and not progress.interrupted:
+        task.show.update("inducing points", 1, 2)
+        with progress.interruptible():
+            rows, problem = _with_more_rows(task, problem, rows, most_rows(number, max_rows) if grows else max_rows)
+            together = search_together(problem, bounds, minimum.vector, points, task.max_iterations, task.record)
+            minimum, points, evidence = together.minimum, together.points, together.log_evidence
+            bound = evidence
+            progress.iterations += minimum.iterations
+            progress.converged &= minimum.converged
     slope = projected_norm(minimum, bounds.lower, bounds.upper, bounds.scale)
     model, at_bound = problem.model(minimum.vector), bounds.names_at_bound(task.layout, minimum.vector)
     if len(rows) < len(task.x):
@@ -135,7 +154,13 @@ def notes_of(
             f"{slope:.2g} nats for a usual step). Raise `max_iterations`."
         )
     # A long lengthscale is a column that does not matter; these say that the model does not suit the data.
-    doubtful = [name for name in at_bound if name.rsplit(".", 1)[-1] in ("variance", "noise", "scale")]
+    if rounded := [name for name in at_bound if name in progress.limits.rounded]:
+        notes.append(
+            f"{', '.join(rounded)} ended at what the rounding of y alone adds: the data look as if they had no other "
+            "noise. Rows that occur twice with the same y make it seem so; leave repeated rows out if they are copies."
+        )
+    unit = ("variance", "noise", "scale")
+    doubtful = [name for name in at_bound if name.rsplit(".", 1)[-1] in unit and name not in rounded]
     if doubtful:
         notes.append(
             f"{', '.join(doubtful)} ended at a bound. Look at the units of y, give the prior a mean that suits "
@@ -165,10 +190,24 @@ def _carries(problem: Problem, progress: Progress) -> bool:
     )
 
 
-def _moved_points(task: Task, problem: Problem, progress: Progress, is_open: bool) -> tuple[np.ndarray, float]:
+def _with_more_rows(task: Task, problem: Problem, rows: np.ndarray, most: int) -> tuple[np.ndarray, Problem]:
+    """The problem on more rows, if that is allowed, and with inducing points."""
+    if most > len(rows) < len(task.x):
+        rows = subset(task.generator, task.y, task.counts, most, task.likelihood.num_labels)
+    counts = None if task.counts is None else np.ascontiguousarray(task.counts[rows])
+    likelihood = at_rows(task.likelihood, task.likelihood, rows)
+    return rows, dataclasses.replace(
+        problem, likelihood=likelihood, x=task.x[rows], y=task.y[rows], counts=counts, is_exact=False
+    )
+
+
+def _moved_points(
+    task: Task, problem: Problem, progress: Progress, is_open: bool, stays: bool
+) -> tuple[np.ndarray, float]:
     """Inducing points for the learned model, moved to where they explain most, and the log evidence with them.
 
-    Hyperparameters that were learned with inducing points follow these once, and the points follow once more.
+    Hyperparameters that were learned with inducing points follow these, and the points follow once more. With `stays`
+    the points are only chosen.
     """
     assert progress.best is not None
     x, y, counts, record = problem.x, problem.y, problem.counts, task.record
@@ -176,7 +215,7 @@ def _moved_points(task: Task, problem: Problem, progress: Progress, is_open: boo
     prior = rebuilt(problem.prior, model)
     points = choose_points(prior, x, problem.num_inducing)
     bound = float(log_evidence(prior, model.likelihood, x, y, points, weights=counts))
-    if is_open or progress.interrupted or problem.num_inducing >= len(np.unique(x, axis=0)):
+    if is_open or stays or progress.interrupted or problem.num_inducing >= len(np.unique(x, axis=0)):
         return points, bound
     with progress.interruptible():
         task.show.update("inducing points", 0, 2)

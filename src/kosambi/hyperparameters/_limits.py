@@ -27,6 +27,8 @@ _FACTORS: dict[str, tuple[float, float]] = {
     "degrees_of_freedom": (0.25, 50.0),
 }
 _USUAL_FACTORS = (1e-4, 1e4)
+# Noise in units of y.
+_NOISE = ("likelihood.noise", "likelihood.scale")
 # Heavy tails and normal ones are all that degrees of freedom tell apart.
 _WIDTHS = {"degrees_of_freedom": 1.5}
 
@@ -39,6 +41,8 @@ class Limits:
     width: Float[np.ndarray, " P"]
     lower: Float[np.ndarray, " P"]
     upper: Float[np.ndarray, " P"]
+    rounded: tuple[str, ...] = ()
+    """Names of noise whose lower bound is what the rounding of y adds."""
 
     @property
     def scale(self) -> Float[np.ndarray, " P"]:
@@ -58,7 +62,14 @@ def limits(layout: Layout, usual: Model, given: Model, scales: Scales, x: Float[
     spreads = _real_spreads(layout, usual, scales, x)
     rows = [_row(p, i, m, s) for (p, i), m, s in zip(layout.entries(), centre, spreads, strict=True)]
     width, lower, upper = np.array(rows).reshape(-1, 3).T
-    return Limits(centre, width, np.minimum(lower, inside - 1e-3 * width), np.maximum(upper, inside + 1e-3 * width))
+    names = [p.entry(i) for p, i in layout.entries()]
+    # Two rows with the same inputs and the same rounded y would let the evidence rise without end as noise falls; but
+    # rounding is noise by itself.
+    least = np.log(scales.rounding) if scales.rounding > 0 else -np.inf
+    is_rounded = np.array([name in _NOISE for name in names], dtype=bool) & (lower < least) & (least < upper)
+    lower = np.minimum(np.where(is_rounded, least, lower), inside - 1e-3 * width)
+    rounded = tuple(name for name, is_one in zip(names, is_rounded, strict=True) if is_one)
+    return Limits(centre, width, lower, np.maximum(upper, inside + 1e-3 * width), rounded)
 
 
 def _real_spreads(layout: Layout, usual: Model, scales: Scales, x: Float[Array, "N D"]) -> np.ndarray:

@@ -49,7 +49,7 @@ class Problem:
 
 
 class Evaluator:
-    """The objective at fixed inducing points, with the mode of the last evaluation as the start of the next."""
+    """The objective at fixed inducing points, with the mode of the best evaluation as the start of the next."""
 
     def __init__(
         self,
@@ -57,22 +57,23 @@ class Evaluator:
         bounds: Limits,
         vector: Float[np.ndarray, " P"],
         points: Float[np.ndarray, "M D"] | None = None,
+        mode: Float[Array, " K"] | None = None,
     ) -> None:
         self._layout, self._lowest, self.evidence = problem.layout, np.inf, -np.inf
         model = problem.model(vector)
         prior, x, y = rebuilt(problem.prior, model), problem.x, problem.y
         points = choose_points(prior, x, problem.num_inducing) if points is None else points
         self._held = lift((problem.given, problem.prior, x, y, problem.counts, points, bounds.centre, bounds.width))
-        self._mode = first_mode(prior, model.likelihood, x, y, points)
+        self._mode = first_mode(prior, model.likelihood, x, y, points) if mode is None else mode
 
     def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
         """Value and gradient."""
         (total, (evidence, mode)), gradient = _objective(self._layout, vector, self._mode, *self._held)
         value, slope = float(total), np.asarray(gradient)
-        if np.isfinite(value) and np.all(np.isfinite(slope)):
-            self._mode = mode
-            if value < self._lowest:
-                self._lowest, self.evidence = value, float(evidence)
+        # From the best place so far, not from the last: a cost with several modes would make the objective depend on
+        # where the line search has been.
+        if np.isfinite(value) and np.all(np.isfinite(slope)) and value < self._lowest:
+            self._mode, self._lowest, self.evidence = mode, value, float(evidence)
         return value, slope
 
 
@@ -193,3 +194,27 @@ def points_objective(
         return -value, found
 
     return jax.value_and_grad(objective, has_aux=True)(points)
+
+
+@compiled
+def joint_objective(
+    layout: Layout,
+    vector: Array,
+    points: Array,
+    mode: Array,
+    given: Model,
+    prior: AbstractPrior,
+    x: Array,
+    y: Array,
+    counts: Array | None,
+    centre: Array,
+    width: Array,
+) -> Any:
+    """Minus the log evidence and the log prior as a function of both, with the mode beside, and both gradients."""
+
+    def objective(v: Array, z: Array) -> tuple[Array, Array]:
+        model = layout.model(v, given)
+        value, found = of_projection(model.likelihood, project(rebuilt(prior, model), x, z), y, mode, counts)
+        return 0.5 * jnp.sum(jnp.square((v - centre) / width)) - value, found
+
+    return jax.value_and_grad(objective, argnums=(0, 1), has_aux=True)(vector, points)

@@ -71,7 +71,15 @@ def minimise(
             best[:] = [Minimum(vector.copy(), value, gradient, 0, False)]
         return value, gradient * scale
 
-    options = {"maxiter": max_iterations, "ftol": VALUE_TOLERANCE, "gtol": GRADIENT_TOLERANCE, "maxls": 30}
+    # Two or three evaluations an iteration are usual; a rough objective can take thirty.
+    most = 20 + 4 * max_iterations
+    options = {
+        "maxiter": max_iterations,
+        "maxfun": most,
+        "ftol": VALUE_TOLERANCE,
+        "gtol": GRADIENT_TOLERANCE,
+        "maxls": 30,
+    }
     bounds = list(zip(lower / scale, upper / scale, strict=True))
     found = minimize(evaluate, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     if not best:

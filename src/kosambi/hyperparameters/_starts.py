@@ -49,6 +49,8 @@ class Scales:
     """The mean of rough latent values."""
     latent_deviation: float
     """Their standard deviation."""
+    rounding: float = 0.0
+    """The standard deviation of what rounding to the smallest step between two observations adds."""
 
     @classmethod
     def of(cls, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, learn_mean: bool) -> Scales:
@@ -66,7 +68,14 @@ class Scales:
         if likelihood.num_latents > 1:
             # One kernel for functions of different units, of which the others are logarithms or logits.
             deviation = max(deviation, 1.0)
-        return cls(np.where(spread > 0, spread, 1.0), float(np.mean(rough)), deviation if deviation > 0 else 1.0)
+        columns = np.where(spread > 0, spread, 1.0)
+        return cls(columns, float(np.mean(rough)), deviation if deviation > 0 else 1.0, _rounding(y))
+
+
+def _rounding(y: Array) -> float:
+    """δ/√12 for observations that are multiples of δ; for numbers that are not rounded next to nothing."""
+    steps = np.diff(np.unique(np.asarray(y, dtype=np.float64)))
+    return float(np.min(steps)) / np.sqrt(12.0) if len(steps) else 0.0
 
 
 def learns_mean(layout: Layout) -> bool:

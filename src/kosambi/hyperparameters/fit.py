@@ -137,7 +137,7 @@ def fit_hyperparameters(
                 raise InputError(f'`num_inducing` must be a whole number, "auto" or None. Got {num_inducing!r}.')
             is_open = isinstance(num_inducing, str)
             number = None if isinstance(num_inducing, str) else num_inducing
-            found = _evidence.fit(task, number, rows, restarts, is_open=is_open)
+            found = _evidence.fit(task, number, rows, restarts, is_open=is_open, grows=max_rows is None)
     report = _report(method, found, layout, record, clock, notes)
     for text in report.warnings:
         warnings.warn(text, HyperparameterWarning, stacklevel=3)

@@ -3,8 +3,8 @@ r"""Replicas at T temperatures in C independent chains, all moved together.
 Replica k has the law exp(−β_k D(w) − ½|w|²), D being the cost of the data. One iteration is
 
 * a Metropolis-adjusted Langevin step of every replica, in coordinates where the prior is standard normal and the
-  curvature of D at the modes is diagonal with entries g: steps are scaled by s = (1 + β_k g)^{-1/2}. At β = 0 the step
-  is so long that it is a fresh draw from the prior;
+  curvature of D at the modes is diagonal with entries g: steps are scaled by s = (1 + β_k g)^{-1/2}, and their drift is
+  bounded. At β = 0 the step is so long that it is a fresh draw from the prior;
 * if there are any, one of the user's involutions, proposed to the replicas at β = 1;
 * swaps of neighbours, of the pairs that begin with an even k and an odd k in turn (non-reversible parallel tempering).
 
@@ -29,6 +29,9 @@ TARGET_ACCEPTANCE = 0.6
 # Values of the latent function that are held at once, before temperatures are handled one after the other.
 _VALUES_AT_ONCE = 2**25
 _LARGEST_ANGLE = 0.5 * jnp.pi
+# Times √K. Beside a pole of the cost, as the squared link has where f = 0 and y > 0, slopes are so steep that every
+# proposal would be thrown far out and refused, for ever; a bounded drift is as exact, and leaves.
+_LONGEST_DRIFT = 3.0
 
 
 class Ladder(Module):
@@ -139,10 +142,18 @@ def _langevin(key: Key, ladder: Ladder, at: Replicas) -> tuple[Replicas, Float[A
     angle = jnp.exp(at.log_angle).at[0].set(_LARGEST_ANGLE)[:, None, None]
     turn, shift = jnp.sin(angle), 1.0 - jnp.cos(angle)
     noise = jax.random.normal(key_noise, at.w.shape, dtype=at.w.dtype)
-    drift = jnp.square(scale) * (beta[..., None] * at.slope + at.w)
-    w = at.w - shift * drift + turn * scale * noise
+    # At the prior a step must stay a fresh draw, wherever it begins.
+    longest = jnp.where(beta > 0.0, _LONGEST_DRIFT * at.w.shape[-1] ** 0.5, jnp.inf)[..., None]
+
+    def drift(w: Array, slope: Array) -> Array:
+        """In units of `scale`, in which it is as long as a draw from the standard normal law where all is well."""
+        step = scale * (beta[..., None] * slope + w)
+        length = jnp.linalg.norm(step, axis=-1, keepdims=True)
+        return step * jnp.minimum(1.0, longest / jnp.maximum(length, 1e-30))
+
+    w = at.w + scale * (turn * noise - shift * drift(at.w, at.slope))
     cost, slope = ladder.costs(w)
-    back = (at.w - w + shift * jnp.square(scale) * (beta[..., None] * slope + w)) / (turn * scale)
+    back = ((at.w - w) / scale + shift * drift(w, slope)) / turn
     ratio = _tempered(beta, at.cost, at.w) - _tempered(beta, cost, w)
     ratio = ratio + 0.5 * jnp.sum((noise - back) * (noise + back), axis=-1)
     # A fresh draw from the prior is always right, whatever rounding says.

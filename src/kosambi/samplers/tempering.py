@@ -233,6 +233,9 @@ def _report(
     statistics = chain_statistics(np.asarray(tally.first), np.asarray(tally.second), steps, NUM_SUPERCHAINS)
     refused = np.asarray(tally.refused) / steps
     limit = r_hat_limit(sampler.num_chains, NUM_SUPERCHAINS)
+    if float(tally.steps) == 0.0:
+        # Stopped before there was anything to judge by.
+        statistics = statistics._replace(r_hat=np.inf, by_coordinate=np.full_like(statistics.by_coordinate, np.inf))
     converged = enough and statistics.r_hat <= limit
     notes = Notes()
     if not enough:
