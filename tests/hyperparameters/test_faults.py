@@ -243,7 +243,7 @@ def test_interrupting_the_last_steps_keeps_what_was_found(monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_evidence, "move_points", interrupt)
+    monkeypatch.setattr(_evidence, "search_together", interrupt)
     with pytest.warns(HyperparameterWarning, match="interrupted"):
         kernel, _, report = quick(x, f + 0.1 * rng.normal(size=60), num_inducing=12)
     assert not report.converged

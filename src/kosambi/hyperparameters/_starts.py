@@ -73,9 +73,9 @@ class Scales:
 
 
 def _rounding(y: Array) -> float:
-    """δ/√12 for observations that are multiples of δ; for numbers that are not rounded next to nothing."""
-    steps = np.diff(np.unique(np.asarray(y, dtype=np.float64)))
-    return float(np.min(steps)) / np.sqrt(12.0) if len(steps) else 0.0
+    """δ/√12, δ being the smallest step between observations; zero unless each value occurs twice on average."""
+    values = np.unique(np.asarray(y, dtype=np.float64))
+    return float(np.min(np.diff(values))) / np.sqrt(12.0) if 1 < len(values) <= 0.5 * len(y) else 0.0
 
 
 def learns_mean(layout: Layout) -> bool:
