@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kosambi.reproduce.experiment import Experiment
+from kosambi.reproduce.experiment import Experiment, Scale
 from kosambi.reproduce.store import Store
 
 INTRODUCTION = """# Results
@@ -33,6 +33,7 @@ def write(path: Path, folder: Path, experiments: list[Experiment]) -> Path:
             continue
         figures = experiment.draw(found, folder)
         parts.append(f"## {experiment.title}\n")
+        parts.append(_progress(experiment, store))
         parts.append(experiment.table(found).strip() + "\n")
         for figure in figures:
             link = Path(os.path.relpath(figure, path.parent)).as_posix()
@@ -43,9 +44,24 @@ def write(path: Path, folder: Path, experiments: list[Experiment]) -> Path:
     return path
 
 
+def _progress(experiment: Experiment, store: Store) -> str:
+    """How much of the full run is there."""
+    work, records = experiment.cells(Scale()), store.records()
+    done = sum(store.is_done(cell, records) for cell in work)
+    if done == len(work):
+        return ""
+    others = len(store.found()) - done
+    also = f" {others} other cells are of the quick run." if others else ""
+    return (
+        f"*Unfinished: {done} of {len(work)} cells of the full run are done.{also} `kosambi reproduce "
+        f"{experiment.name}` computes the others and keeps these. Means are over the splits that are there.*\n"
+    )
+
+
 def _machines(machines: list[dict[str, Any]], name: str) -> str:
     lines = []
     for machine in machines:
         versions = ", ".join(f"{package} {version}" for package, version in machine["versions"].items())
+        cores = f"{machine['cores']} core{'s' if machine['cores'] > 1 else ''} a cell"
         lines.append(f"{machine['processor']}, {cores}, Python {machine['python']}, {versions}")
     return f"Measured on: {'; '.join(lines)}. `kosambi reproduce {name}`\n"

@@ -67,7 +67,7 @@ def beside_code(found: Found, settings: list[Setting]) -> str:
         variants = code_means(found, data, likelihood, "nll")
         if not sound or both is None or not variants:
             continue
-        shown = [f"{mean(variants[v]):.3f}" if v in variants else "–" for v in CODE]
+        shown = [_short(mean(variants[v])) if v in variants else "–" for v in CODE]
         lines.append([say((data, likelihood)), f"{both[0].mean:.3f} ({both[0].deviation:.3f})", f"{mean(sound):.3f}"])
         lines[-1] += shown
     if not lines:
@@ -106,3 +106,12 @@ def diffusions(found: Found, settings: list[Setting], metric: str) -> str:
         "### The paper's sampler on the recipe's posterior\n\nEuler-Maruyama for T = 0.5 with the largest stable of "
         "the five step sizes of the paper's code, first split.\n\n" + "\n".join(lines)
     )
+
+
+def _short(value: float) -> str:
+    """Three digits after the point, unless there are too many before it.
+
+    >>> _short(1.23456), _short(2.1e21)
+    ('1.235', '2e+21')
+    """
+    return f"{value:.3f}" if abs(value) < 1e4 else f"{value:.0e}"
