@@ -13,7 +13,7 @@ from kosambi.errors import FileError, InputError
 from kosambi.reproduce import NAMES, experiment, page
 from kosambi.reproduce.experiment import Cell, Experiment, Scale
 from kosambi.reproduce.machine import describe
-from kosambi.reproduce.run import run
+from kosambi.reproduce.run import run as run_all
 from kosambi.reproduce.store import Store, as_json
 
 COUNTED = []
@@ -26,6 +26,10 @@ def squared(number):
 
 def failing():
     raise ValueError("no such thing")
+
+
+def run(work, store, **options):
+    return run_all([(store, work)], **options)[store.name]
 
 
 def cells(*numbers):
@@ -102,7 +106,7 @@ def slow(number):
     time.sleep(0.3)
     return {"number": number, "filler": "x" * 20000}
 
-run([Cell(f"c{n}", slow, {"number": n}) for n in range(50)], Store(Path(sys.argv[1]), "slow"))
+run([(Store(Path(sys.argv[1]), "slow"), [Cell(f"c{n}", slow, {"number": n}) for n in range(50)])])
 """
 
 

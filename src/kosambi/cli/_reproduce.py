@@ -13,8 +13,8 @@ from kosambi.cli._exits import INTERRUPTED
 from kosambi.cli._screen import Screen
 from kosambi.errors import FileError, InputError
 from kosambi.reproduce import NAMES, experiment, page
-from kosambi.reproduce.experiment import Cell, Scale
-from kosambi.reproduce.run import Tally, run
+from kosambi.reproduce.experiment import Cell, Experiment, Scale
+from kosambi.reproduce.run import Tally, Work, run
 from kosambi.reproduce.store import Store
 
 QUICK_SPLITS, QUICK_LIMIT = 2, 20.0
@@ -47,23 +47,21 @@ def reproduce(request: ReproduceRequest, screen: Screen) -> bool:
         splits=request.splits or (QUICK_SPLITS if request.quick else Scale.splits),
         limit=request.limit or (QUICK_LIMIT if request.quick else Scale.limit),
     )
+    work = [(Store(request.out, entry.name), _wanted(entry, scale, request.only)) for entry in experiments]
+    # Tables have many short cells, which fill up the time of processes that would wait at the end.
+    work.sort(key=lambda pair: pair[0].name in ("regression", "classification"))
+    try:
+        with _progress(screen, work) as on_cell:
+            tallies = run(work, jobs=request.jobs, on_cell=on_cell)
+    except KeyboardInterrupt:
+        screen.say("Interrupted. Finished cells are kept; the same command goes on from there.", always=True)
+        raise typer.Exit(INTERRUPTED) from None
     found: dict[str, Any] = {}
-    complete = True
-    for entry in experiments:
-        store = Store(request.out, entry.name)
-        cells = [cell for cell in entry.cells(scale) if request.only in cell.name]
-        if not cells:
-            raise InputError(f"`--only` is {request.only!r}, and no cell of {entry.name} has that in its name.")
-        try:
-            with _progress(screen, entry.title, cells, store) as on_cell:
-                tally = run(cells, store, jobs=request.jobs, on_cell=on_cell)
-        except KeyboardInterrupt:
-            screen.say("Interrupted. Finished cells are kept; the same command goes on from there.", always=True)
-            raise typer.Exit(INTERRUPTED) from None
+    for store, _ in work:
         store.gather()
-        _tell(screen, entry.name, tally)
-        complete = complete and not tally.failed and not tally.left_out
-        found[entry.name] = {**tally._asdict(), "file": str(store.whole)}
+        _tell(screen, store.name, tallies[store.name])
+        found[store.name] = {**tallies[store.name]._asdict(), "file": str(store.whole)}
+    complete = not any(tally.failed or tally.left_out for tally in tallies.values())
     path = page.write(request.page or request.out / "results.md", request.out, [experiment(name) for name in NAMES])
     done = "\n".join(
         f"{name}: {t['computed']} computed, {t['kept']} kept, {len(t['failed'])} failed, {len(t['left_out'])} left out"
@@ -73,23 +71,29 @@ def reproduce(request: ReproduceRequest, screen: Screen) -> bool:
     return complete
 
 
+def _wanted(entry: Experiment, scale: Scale, only: str) -> list[Cell]:
+    cells = [cell for cell in entry.cells(scale) if only in cell.name]
+    if not cells:
+        raise InputError(f"`--only` is {only!r}, and no cell of {entry.name} has that in its name.")
+    return cells
+
+
 @contextlib.contextmanager
-def _progress(screen: Screen, title: str, cells: list[Cell], store: Store) -> Iterator[Callable[[str, float], None]]:
+def _progress(screen: Screen, work: list[Work]) -> Iterator[Callable[[str, str, float], None]]:
     """A bar over the cells on a terminal, and nothing elsewhere."""
     if not screen.is_live:
-        yield lambda _, __: None
+        yield lambda *_: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    records = store.records()
-    done = sum(store.is_done(cell, records) for cell in cells)
+    done = sum(store.is_done(cell, records) for store, cells in work for records in [store.records()] for cell in cells)
     with Progress(*columns, console=Console(stderr=True)) as display:
-        task = display.add_task(title, total=len(cells), completed=done)
+        task = display.add_task("cells", total=sum(len(cells) for _, cells in work), completed=done)
 
-        def on_cell(name: str, seconds: float) -> None:
-            display.update(task, advance=1, description=f"{title}: {name} took {seconds:.1f} s")
+        def on_cell(experiment: str, name: str, seconds: float) -> None:
+            display.update(task, advance=1, description=f"{experiment}: {name} took {seconds:.1f} s")
 
         yield on_cell
 

@@ -84,8 +84,8 @@ def _verdicts(found: Found) -> list[str]:
         low, high = paper["energies"]["unshifted"], paper["energies"]["shifted"]
         told.append(
             f"- Lowest potentials of the two modes of the paper's posterior: {low:.1f} and {high:.1f}, "
-            f"{high - low:.1f} nats apart (the published code has 1892.5 and 6818.2, with a kernel that it fits in its "
-            f"own way{_kernel(paper)}); log-odds in closed form {paper['closed']:.1f}. "
+            f"{high - low:.1f} nats apart (the published code has 1892.5 and 6818.2, with its own random numbers and "
+            f"kernel{_kernel(paper)}); log-odds in closed form {paper['closed']:.1f}. "
             + (
                 "Its true posterior has one mode, and the second group comes from the start."
                 if paper["closed"] < -20.0

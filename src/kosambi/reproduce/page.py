@@ -54,7 +54,7 @@ def _progress(experiment: Experiment, store: Store) -> str:
     also = f" {others} other cells are of the quick run." if others else ""
     return (
         f"*Unfinished: {done} of {len(work)} cells of the full run are done.{also} `kosambi reproduce "
-        f"{experiment.name}` computes the others and keeps these. Means are over the splits that are there.*\n"
+        f"{experiment.name}` computes the others and keeps these.*\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Run the cells of an experiment that are not done yet, here or in several processes."""
+"""Run the cells that are not done yet, here or in several processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from kosambi.reproduce.experiment import Cell
@@ -27,31 +27,46 @@ class Tally(NamedTuple):
     """Name and missing packages of cells that were left out."""
 
 
+Work = tuple[Store, list[Cell]]
+"""An experiment's store and the cells that are wanted of it."""
+
+
 def run(
-    cells: list[Cell], store: Store, *, jobs: int = 1, on_cell: Callable[[str, float], None] = lambda _, __: None
-) -> Tally:
-    """Compute and keep what is missing.
+    work: list[Work], *, jobs: int = 1, on_cell: Callable[[str, str, float], None] = lambda *_: None
+) -> dict[str, Tally]:
+    """Compute and keep what is missing, of all experiments together so that no process waits for another.
 
     Arguments:
-        cells: those wanted.
-        store: where they are kept.
+        work: experiments in the order in which they are begun.
         jobs: processes beside each other, each on one core; with 1, everything runs in this one.
-        on_cell: called with the name and seconds of each cell that is finished.
+        on_cell: called with experiment, name and seconds of each cell that is finished.
 
     Returns:
-        Counts, and the cells that failed or were left out.
+        For each experiment counts, and the cells that failed or were left out.
     """
-    records = store.records()
-    todo = [cell for cell in cells if not store.is_done(cell, records)]
-    left_out = {cell.name: cell.missing for cell in todo if cell.missing}
-    todo = [cell for cell in todo if not cell.missing]
-    failed: dict[str, str] = {}
-    for cell, entries in _computed(todo, jobs):
+    todo: list[tuple[Store, Cell]] = []
+    left_out: dict[str, dict[str, list[str]]] = {store.name: {} for store, _ in work}
+    failed: dict[str, dict[str, str]] = {store.name: {} for store, _ in work}
+    for store, cells in work:
+        records = store.records()
+        for cell in cells:
+            if store.is_done(cell, records):
+                continue
+            if cell.missing:
+                left_out[store.name][cell.name] = cell.missing
+            else:
+                todo.append((store, cell))
+    for (store, cell), entries in _computed(todo, jobs):
         store.keep(cell, **entries)
         if "error" in entries:
-            failed[cell.name] = entries["error"]
-        on_cell(cell.name, entries["seconds"])
-    return Tally(len(todo) - len(failed), len(cells) - len(todo) - len(left_out), failed, left_out)
+            failed[store.name][cell.name] = entries["error"]
+        on_cell(store.name, cell.name, entries["seconds"])
+    tallies = {}
+    for store, cells in work:
+        name, tried = store.name, sum(owner is store for owner, _ in todo)
+        kept = len(cells) - tried - len(left_out[name])
+        tallies[name] = Tally(tried - len(failed[name]), kept, failed[name], left_out[name])
+    return tallies
 
 
 def compute(cell: Cell) -> dict[str, Any]:
@@ -75,17 +90,17 @@ def compute(cell: Cell) -> dict[str, Any]:
     return entries
 
 
-def _computed(cells: list[Cell], jobs: int) -> Any:
+def _computed(todo: list[tuple[Store, Cell]], jobs: int) -> Iterator[tuple[tuple[Store, Cell], dict[str, Any]]]:
     if jobs == 1:
-        for cell in cells:
-            yield cell, compute(cell)
+        for pair in todo:
+            yield pair, compute(pair[1])
         return
     context = multiprocessing.get_context("spawn")
     places = context.Queue()
     for place in sorted(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()):
         places.put(place)
     with concurrent.futures.ProcessPoolExecutor(jobs, context, _settle, (places,)) as pool:
-        waiting = {pool.submit(compute, cell): cell for cell in cells}
+        waiting = {pool.submit(compute, pair[1]): pair for pair in todo}
         for future in concurrent.futures.as_completed(waiting):
             yield waiting[future], future.result()
 
