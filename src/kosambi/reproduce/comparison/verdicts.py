@@ -153,7 +153,8 @@ def _equal_size(found: Found, settings: list[Setting], metric: str) -> str:
             elif gap.mean <= gap.error and gap.number > 1:
                 equal += 1
             else:
-                losses.append(f"{say((data, likelihood))} {gap.mean:+.3f} ± {gap.error:.3f}")
+                error = f"± {gap.error:.3f}" if gap.number > 1 else "(one split)"
+                losses.append(f"{say((data, likelihood))} {gap.mean:+.3f} {error}")
         if not total:
             continue
         worse = f" Worse: {'; '.join(losses)}." if losses else ""
