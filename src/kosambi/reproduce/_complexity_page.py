@@ -22,7 +22,7 @@ STYLES = {
 def _axes(found: Found) -> list[tuple[str, dict[str, list[dict[str, Any]]]]]:
     axes = []
     for axis in complexity.DEFAULTS:
-        cell = found.get(axis, found.get(f"{axis}-alone"))
+        cell = found.get(axis)
         if cell is not None:
             axes.append((axis, cell["points"]))
     return axes

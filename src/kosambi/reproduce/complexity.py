@@ -12,7 +12,6 @@ Methods take turns, so that other load of the machine meets all alike, and media
 
 from __future__ import annotations
 
-import importlib.util
 import time
 import warnings
 from collections.abc import Callable
@@ -59,14 +58,12 @@ class _Run(NamedTuple):
 
 
 def cells(scale: Scale) -> list[Cell]:
-    """One cell an axis, in which all methods take turns; kosambi alone where GPyTorch is missing."""
+    """One cell an axis, in which all methods take turns."""
     values = FEW if scale.quick else MANY
     found = []
     for axis in DEFAULTS:
         settings = {"axis": axis, "values": values[axis], "repeats": REPEATS}
         found.append(Cell(axis, grow, {**settings, "rival": True}, needs=("gpytorch",)))
-        if importlib.util.find_spec("gpytorch") is None:
-            found.append(Cell(f"{axis}-alone", grow, {**settings, "rival": False}))
     return found
 
 
