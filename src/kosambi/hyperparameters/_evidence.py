@@ -88,7 +88,7 @@ def fit(
     if may_be_exact and fewer and not progress.interrupted and not _carries(problem, progress):
         problem = dataclasses.replace(problem, is_exact=False)
         progress = searched(task, problem, num_restarts, progress)
-    is_joint = num_inducing is not None and number < len(np.unique(x, axis=0)) and not is_open
+    is_joint = num_inducing is not None and fewer
     points, bound = _moved_points(task, problem, progress, is_open, stays=is_joint)
     if num_inducing is None:
         points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]
