@@ -6,26 +6,23 @@ gzipped CSV with a header each, the target last; PROVENANCE.md in that folder sa
 
 from __future__ import annotations
 
-import gzip
-import os
-from pathlib import Path
-
 import numpy as np
 
 import kosambi as ko
+from kosambi.reproduce.comparison.data import path_of
+from kosambi.reproduce.comparison.data import read as read
 
 NAMES = ("synthetic", "breast", "ionosphere", "diabetes", "concrete", "bike_hour")
-FOLDER = Path(os.environ.get("KOSAMBI_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 BIKE_ROWS = 2000
 
 
 def is_available(name: str) -> bool:
-    return name == "synthetic" or _path(name).is_file()
+    return name == "synthetic" or path_of(name).is_file()
 
 
 def where_to_get(name: str) -> str:
     return (
-        f"{name}: skipped, no file {_path(name).name} in the data folder. Set KOSAMBI_DATA to a folder that has it; "
+        f"{name}: skipped, no file {path_of(name).name} in the data folder. Set KOSAMBI_DATA to a folder that has it; "
         "PROVENANCE.md in the folder says where each file comes from."
     )
 
@@ -63,16 +60,6 @@ def _target(kernel, likelihood, x, y, num_inducing: int, mean: float = 0.0) -> k
     prior = ko.GaussianRandomElement(kernel, ko.measures.empirical(x), mean)
     basis = ko.RitzBasis(prior, x[ko.inducing.greedy_variance(prior, x, num_inducing)])
     return ko.Target(basis, likelihood, x, y)
-
-
-def _path(name: str) -> Path:
-    return FOLDER / f"{name}.csv.gz"
-
-
-def read(name: str) -> tuple[np.ndarray, np.ndarray]:
-    with gzip.open(_path(name), "rt") as file:
-        table = np.genfromtxt(file, delimiter=",", skip_header=1)
-    return table[:, :-1], table[:, -1]
 
 
 def _standardised(values: np.ndarray) -> np.ndarray:

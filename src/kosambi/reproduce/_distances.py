@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.spatial.distance import cdist
+from scipy.stats import linregress
 
 
 def energy_distance(a: Float[np.ndarray, "A D"], b: Float[np.ndarray, "B D"]) -> float:
@@ -106,13 +107,9 @@ def fit_line(horizontal: Float[np.ndarray, " P"], vertical: Float[np.ndarray, " 
     >>> fit_line(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0])).slope.__round__(6)
     2.0
     """
-    centred = horizontal - horizontal.mean()
-    slope = float(centred @ vertical / (centred @ centred))
-    constant = float(vertical.mean() - slope * horizontal.mean())
-    rest = vertical - constant - slope * horizontal
-    freedom = len(horizontal) - 2
-    error = float(np.sqrt(rest @ rest / freedom / (centred @ centred))) if freedom > 0 else float("nan")
-    return Line(slope, error, constant)
+    found = linregress(horizontal, vertical)
+    error = float(found.stderr) if len(horizontal) > 2 else float("nan")
+    return Line(float(found.slope), error, float(found.intercept))
 
 
 def power_law(sizes: Int[np.ndarray, " P"] | Float[np.ndarray, " P"], values: Float[np.ndarray, " P"]) -> Line:

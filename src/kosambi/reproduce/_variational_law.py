@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 import kosambi as ko
 from kosambi.reproduce._small_problems import Problem
-from kosambi.reproduce.comparison.variational import r_kernel
+from kosambi.reproduce.comparison.variational import r_kernel, sparse_model
 
 LEARNING_RATE = 0.02
 LOOKS = (1, 3, 10, 30, 100, 200, 400, 800, 1500, 3000, 6000, 10_000)
@@ -45,7 +45,9 @@ def normal_laws(
     # Matrices of a few hundred rows: more threads only wait for each other.
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    model = _model(problem, points).double()
+    # The measure of the prior is that of the inputs.
+    kernel = r_kernel(problem.prior.kernel, problem.x)
+    model = sparse_model(points, kernel, learn_points=False, mean=gpytorch.means.ZeroMean())
     likelihood = _likelihood(problem.likelihood)
     elbo = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(problem.y))
     optimiser = torch.optim.Adam(model.variational_parameters(), lr=LEARNING_RATE)
@@ -68,29 +70,6 @@ def normal_laws(
         if spent >= seconds:
             return
         began = time.perf_counter()
-
-
-def _model(problem: Problem, points: np.ndarray) -> Any:
-    import gpytorch
-    import torch
-
-    class Sparse(gpytorch.models.ApproximateGP):
-        def __init__(self) -> None:
-            strategy = gpytorch.variational.VariationalStrategy(
-                self,
-                torch.as_tensor(points),
-                gpytorch.variational.CholeskyVariationalDistribution(len(points)),
-                learn_inducing_locations=False,
-            )
-            super().__init__(strategy)
-            self.mean_module = gpytorch.means.ZeroMean()
-            # The measure of the prior is that of the inputs.
-            self.covar_module = r_kernel(problem.prior.kernel, problem.x)
-
-        def forward(self, x: Any) -> Any:
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
-
-    return Sparse()
 
 
 def _likelihood(given: Any) -> Any:

@@ -24,6 +24,7 @@ import numpy as np
 import kosambi as ko
 from kosambi.clock import Clock
 from kosambi.reproduce import curves
+from kosambi.reproduce._distances import power_law
 from kosambi.reproduce._svgp_steps import svgp_times
 from kosambi.reproduce.experiment import Cell, Experiment, Found, Scale
 
@@ -136,8 +137,8 @@ def slope(values: list[Any], seconds: list[Any]) -> float:
     positive = [(v, s) for v, s in zip(values, seconds, strict=True) if s is not None and s > 0]
     if len({v for v, _ in positive}) < 2:
         return float("nan")
-    logs = np.log(np.array(positive))
-    return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
+    sizes, times = np.array(positive, dtype=float).T
+    return power_law(sizes, times).slope
 
 
 def _table(found: Found) -> str:

@@ -79,25 +79,14 @@ def interval_split(number: int, size: int) -> Split:
 
 
 def random_split(size: int, num_test: int, seed: int = 0) -> Split:
-    """The rows that scikit-learn's `train_test_split` chooses with this `random_state`.
+    """By scikit-learn's `train_test_split`, as the paper's code does it.
 
     >>> len(random_split(1000, 400).train)
     600
     """
-    order = np.random.RandomState(seed).permutation(size)
-    return Split(order[num_test:], order[:num_test])
+    from sklearn.model_selection import train_test_split
 
-
-def split_with_validation(number: int, size: int) -> tuple[Split, Int[np.ndarray, " V"]]:
-    """For regression: the intervals, and then a tenth of what is not held out, 50 rows at least, for validation.
-
-    >>> split, validation = split_with_validation(1, 500)
-    >>> len(split.train), len(validation)
-    (237, 50)
-    """
-    whole = interval_split(number, size)
-    inner = random_split(len(whole.train), max(50, -(-len(whole.train) // 10)))
-    return Split(whole.train[inner.train], whole.test), whole.train[inner.test]
+    return Split(*train_test_split(np.arange(size), test_size=num_test, random_state=seed))
 
 
 def regression(number: int, size: int = 500) -> Float[np.ndarray, " N"]:
@@ -110,12 +99,6 @@ def counts(number: int, size: int = 1000) -> Float[np.ndarray, " N"]:
     return np.random.default_rng(0).poisson((2.0 * curve(number, size)) ** 2).astype(float)
 
 
-def labels(number: int, size: int = 500) -> Float[np.ndarray, " N"]:
-    """Bernoulli labels with probability 1/(1 + e^{−2c})."""
-    probability = 1.0 / (1.0 + np.exp(-2.0 * curve(number, size)))
-    return (np.random.default_rng(0).uniform(size=size) < probability).astype(float)
-
-
-def shifted(number: int, size: int = 1000, shift: float = 0.0) -> Float[np.ndarray, " N"]:
-    """2c with standard normal noise, all of it moved by `shift`; the published code never moves it."""
-    return 2.0 * curve(number, size) + shift + np.random.default_rng(0).normal(size=size)
+def unshifted(number: int, size: int = 1000) -> Float[np.ndarray, " N"]:
+    """2c with standard normal noise; the published code never shifts it."""
+    return 2.0 * curve(number, size) + np.random.default_rng(0).normal(size=size)

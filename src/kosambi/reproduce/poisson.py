@@ -22,6 +22,7 @@ from jaxtyping import Float
 import kosambi as ko
 from kosambi.diagnostics.report import Report
 from kosambi.reproduce import curves
+from kosambi.reproduce._step_search import search_step_size
 from kosambi.reproduce.experiment import Cell, Experiment, Found, Scale
 
 SIZE = 1000
@@ -67,22 +68,10 @@ def local(number: int, sizes: list[float], num_particles: int = NUM_PARTICLES) -
     """The paper's recipe, and `MALA` from the same start: neither passes between basins."""
     target = problem(number)
     start = np.random.default_rng(0).normal(size=(num_particles, *target.shape))
-    tried, best = [], None
-    for place, size in enumerate(sizes):
-        sampler = ko.samplers.EulerMaruyama(size, duration=DURATION)
-        key = jax.random.key(100 + place)
-        try:
-            particles, report = ko.sample(key, target, sampler, num_particles, initial=start, progress=False)
-        except ko.errors.DivergenceError:
-            tried.append({"size": size, "energy": None})
-            continue
-        energy = float(np.mean(np.asarray(target.potential(particles.coordinates))))
-        tried.append({"size": size, "energy": energy})
-        if best is None or energy < best[0]:
-            best = (energy, particles, report)
-    found: dict[str, Any] = {"number": number, "tried": tried, "samplers": {}}
-    if best is not None:
-        found["samplers"]["Euler-Maruyama"] = describe(target, number, best[1], best[2])
+    search = search_step_size(target, sizes, DURATION, start)
+    found: dict[str, Any] = {"number": number, "tried": search.tried, "samplers": {}}
+    if search.particles is not None and search.report is not None:
+        found["samplers"]["Euler-Maruyama"] = describe(target, number, search.particles, search.report)
     particles, report = ko.sample(
         jax.random.key(1), target, ko.samplers.MALA(), num_particles, initial=start, progress=False
     )

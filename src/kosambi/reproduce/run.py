@@ -95,6 +95,9 @@ def _computed(todo: list[tuple[Store, Cell]], jobs: int) -> Iterator[tuple[tuple
         for pair in todo:
             yield pair, compute(pair[1])
         return
+    # Read when the libraries are loaded, which new processes do before anything of ours runs in them.
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
     context = multiprocessing.get_context("spawn")
     places = context.Queue()
     for place in sorted(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()):
@@ -107,7 +110,5 @@ def _computed(todo: list[tuple[Store, Cell]], jobs: int) -> Iterator[tuple[tuple
 
 def _settle(places: Any) -> None:
     """Stay on one core, so that processes do not take each other's."""
-    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = "1"
     if hasattr(os, "sched_setaffinity") and not places.empty():
         os.sched_setaffinity(0, {places.get()})

@@ -1,7 +1,7 @@
 """`kosambi reproduce shift`: observations with an unknown shift, y = f + s·b + σε, b ~ Bernoulli(α).
 
 The paper's figure has two groups of draws, s apart. They come from where its particles begin: its data are not shifted,
-and the shifted mode is thousands of nats up. Beside it are data half-way between both modes, for which the log-odds
+and the shifted mode is over a hundred nats up. Beside it are data half-way between both modes, for which the log-odds
 have a closed form: where s is 15σ or more, inputs have no gaps and y is centred near s/2, all observations are shifted
 together or none is, and with ψ the whitened functions at the data and C = ψψᵀ + σ²I
 
@@ -19,6 +19,7 @@ from jaxtyping import Float
 
 import kosambi as ko
 from kosambi.reproduce import curves
+from kosambi.reproduce._step_search import search_step_size
 from kosambi.reproduce.experiment import Cell, Experiment, Found, Scale
 
 CURVE, SIZE, NUM_TEST = 2, 1000, 400
@@ -48,7 +49,7 @@ def cells(scale: Scale) -> list[Cell]:
 def paper_problem() -> ko.Target:
     """Curve 2 without a shift in the data, as published, and the paper's kernel and basis."""
     rows = curves.random_split(SIZE, NUM_TEST).train
-    x, y = curves.grid(SIZE)[rows], curves.shifted(CURVE, SIZE)[rows]
+    x, y = curves.grid(SIZE)[rows], curves.unshifted(CURVE, SIZE)[rows]
     likelihood = ko.likelihoods.ShiftMixture(SHIFT, PROBABILITY, NOISE)
     prior = ko.GaussianRandomElement(
         ko.kernels.SquaredExponential(0.693, 0.693, active_dims=None), ko.measures.empirical(x)
@@ -124,23 +125,10 @@ def paper() -> dict[str, Any]:
     """The paper's figure: the step size with the lowest energy at the end, from the paper's start."""
     target = paper_problem()
     start = paper_start(target)
-    tried, best = [], None
-    for place, size in enumerate(STEP_SIZES):
-        sampler = ko.samplers.EulerMaruyama(size, duration=DURATION)
-        try:
-            particles, report = ko.sample(
-                jax.random.key(100 + place), target, sampler, NUM_PARTICLES, initial=start, progress=False
-            )
-        except ko.errors.DivergenceError:
-            tried.append({"size": size, "energy": None})
-            continue
-        energy = float(np.mean(np.asarray(target.potential(particles.coordinates))))
-        tried.append({"size": size, "energy": energy})
-        if best is None or energy < best[0]:
-            best = (energy, particles, report)
-    found = {"tried": tried, "closed": closed_log_odds(target), "alpha": PROBABILITY, **_minima(target)}
-    if best is not None:
-        found |= describe(target, best[1], best[2])
+    search = search_step_size(target, list(STEP_SIZES), DURATION, start)
+    found = {"tried": search.tried, "closed": closed_log_odds(target), "alpha": PROBABILITY, **_minima(target)}
+    if search.particles is not None:
+        found |= describe(target, search.particles, search.report)
     return found
 
 

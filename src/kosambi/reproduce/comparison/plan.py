@@ -9,7 +9,6 @@ from kosambi.reproduce.comparison.data import ROWS
 from kosambi.reproduce.comparison.rivals import MOST_ROWS
 from kosambi.reproduce.experiment import Cell, Scale
 
-QUICK_SPLITS = 2
 QUICK = ("boston", "energy_cooling", "breast", "ionosphere")
 # Left out at the quick scale: noise so small that the sampler takes minutes.
 TOO_LONG = {("energy_cooling", "student_t")}
@@ -77,13 +76,13 @@ def methods_for(data: str, likelihood: str) -> list[str]:
 
 
 def splits(scale: Scale, likelihood: str, method: str) -> range:
-    """Seeds; at the quick scale two, and one for what takes longest: Student-t noise and two of the rivals."""
+    """Seeds; at the quick scale one for what takes longest: Student-t noise and two of the rivals."""
     if method == "euler":
         return range(1)
     if not scale.quick:
         return range(scale.splits)
     is_slow = likelihood == "student_t" or method in ("svgp_512", "svgp_paper")
-    return range(1 if is_slow else min(scale.splits, QUICK_SPLITS))
+    return range(1 if is_slow else scale.splits)
 
 
 def expected_seconds(data: str, likelihood: str, method: str, limit: float) -> float:

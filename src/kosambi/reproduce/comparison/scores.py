@@ -62,24 +62,15 @@ def of_labels(probability: np.ndarray, y: np.ndarray) -> dict[str, float]:
     >>> of_labels(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0.0, 0.0, 1.0, 1.0]))["auc"]
     75.0
     """
+    from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+
     probability = np.clip(np.asarray(probability, dtype=np.float64), 1e-15, 1.0 - 1e-15)
-    picked = np.where(y == 1, probability, 1.0 - probability)
     return {
-        "auc": 100.0 * area_under_curve(probability, y),
+        "auc": 100.0 * float(roc_auc_score(y, probability)),
         "accuracy": 100.0 * float(np.mean((probability > 0.5) == (y == 1))),
-        "log_loss": -float(np.mean(np.log(picked))),
-        "brier": float(np.mean(np.square(probability - y))),
+        "log_loss": float(log_loss(y, probability)),
+        "brier": float(brier_score_loss(y, probability)),
     }
-
-
-def area_under_curve(score: np.ndarray, y: np.ndarray) -> float:
-    """The share of pairs of a one and a zero in which the one has the larger score; ties count half."""
-    from scipy.stats import rankdata
-
-    ones = y == 1
-    count = int(ones.sum())
-    ranks = rankdata(score)[ones].sum()
-    return float((ranks - count * (count + 1) / 2) / (count * (len(y) - count)))
 
 
 def ranked_score(prediction: Prediction, y: np.ndarray, seed: int = 0) -> Float[np.ndarray, " N"]:

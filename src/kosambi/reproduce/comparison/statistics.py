@@ -51,6 +51,8 @@ def difference(first: Values, second: Values) -> Difference | None:
     >>> difference({0: 1.0, 1: 2.0}, {0: 0.5, 1: 1.0, 2: 9.0})[:2]
     (0.75, 0.25)
     """
+    from scipy.stats import ttest_1samp
+
     common = sorted(set(first) & set(second))
     if not common:
         return None
@@ -58,15 +60,9 @@ def difference(first: Values, second: Values) -> Difference | None:
     if len(gaps) == 1:
         return Difference(float(gaps[0]), float("inf"), 1.0, 1)
     error = float(gaps.std(ddof=1) / np.sqrt(len(gaps)))
-    return Difference(float(gaps.mean()), error, _p_value(float(gaps.mean()), error, len(gaps)), len(gaps))
-
-
-def _p_value(centre: float, error: float, number: int) -> float:
-    from scipy.stats import t
-
-    if error == 0.0:
-        return 1.0 if centre == 0.0 else 0.0
-    return float(2.0 * t.sf(abs(centre) / error, number - 1))
+    # Gaps that are all the same have no t: either nothing differs, or everything does, always.
+    p_value = float(ttest_1samp(gaps, 0.0).pvalue) if error > 0.0 else float(not gaps.any())
+    return Difference(float(gaps.mean()), error, p_value, len(gaps))
 
 
 def holm(p_values: list[float]) -> list[float]:

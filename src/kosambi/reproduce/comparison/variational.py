@@ -126,8 +126,8 @@ def predictor(trained: Trained, likelihood: str) -> Callable[[np.ndarray], Predi
     return predict
 
 
-def sparse_model(points: np.ndarray, kernel: Any, *, learn_points: bool) -> Any:
-    """GPyTorch's sparse process with a whitened variational law and a constant mean."""
+def sparse_model(points: np.ndarray, kernel: Any, *, learn_points: bool, mean: Any = None) -> Any:
+    """GPyTorch's sparse process with a whitened variational law; the mean is a learned constant unless given."""
     import gpytorch
     import torch
 
@@ -138,7 +138,7 @@ def sparse_model(points: np.ndarray, kernel: Any, *, learn_points: bool) -> Any:
                 self, torch.as_tensor(points, dtype=torch.float64), law, learn_inducing_locations=learn_points
             )
             super().__init__(strategy)
-            self.mean_module = gpytorch.means.ConstantMean()
+            self.mean_module = gpytorch.means.ConstantMean() if mean is None else mean
             self.covar_module = kernel
 
         def forward(self, x: Any) -> Any:
