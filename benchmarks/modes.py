@@ -105,8 +105,10 @@ def smc(key: Any, target: ko.Target, num_particles: int, num_steps: int) -> tupl
 def squares(name: str, seeds: list[int], num_smc: int) -> dict[str, Any]:
     target = squared_link(*SQUARES[name])
     found: dict[str, list[Any]] = {"tempering": [], "smc": []}
-    with jax.enable_x64(True):
-        _, rounds = smc(jax.random.key(0), target, 200, 20)
+    rounds = 1
+    if num_smc:
+        with jax.enable_x64(True):
+            _, rounds = smc(jax.random.key(0), target, 200, 20)
     seconds, gradients, worst = [], [], []
     smc_seconds, smc_gradients = [], []
     for seed in seeds:

@@ -151,10 +151,11 @@ class FactorisedTerm(AbstractDataTerm):
         return self._spread(self.likelihood.raw_expected_curvature(self.y, f, self.deviation, self.rule))
 
     def search_curvature(self, w: Array) -> Float[Array, "K K"]:
-        """The likelihood's own; the curvature where the cost is an expectation."""
-        if self.rule is not None:
-            return self.curvature(w)
-        return self._spread(self.likelihood.raw_search_curvature(self.y, self._latent(w[None])[0]))
+        """The likelihood's own, or its expectation."""
+        f = self._latent(w[None])[0]
+        if self.rule is None:
+            return self._spread(self.likelihood.raw_search_curvature(self.y, f))
+        return self._spread(self.likelihood.raw_expected_search_curvature(self.y, f, self.deviation, self.rule))
 
     def hessian(self, w: Array) -> Float[Array, "K K"]:
         """Σ_n c''_n ψ(x_n)ψ(x_n)ᵀ, with the expectation of c where the cost is one."""

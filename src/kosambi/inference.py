@@ -68,7 +68,7 @@ def infer(
         inducing_points: "greedy", "kmeans", "uniform", or the points themselves, (M, D).
         basis: "auto" ("point" for a `GaussianProcess`, "ritz" for a `GaussianRandomElement`), "point", "ritz",
             "nystrom", "inducing", a basis class, or a finished basis.
-        potential: "projected" (the paper's) or "optimal"; see `Target`.
+        potential: "projected" (the paper's), "optimal" or "auto"; see `Target`.
         weights: (N,), how often each datum counts.
         sampler: "auto", a name or an object from `kosambi.samplers`; see `sample`.
         num_particles: J.

@@ -10,7 +10,7 @@ from tests.hyperparameters.curves import KEY, NOISE, curve
 
 import kosambi as ko
 from kosambi.errors import HyperparameterWarning, InputError, NumericalError
-from kosambi.hyperparameters import _evidence
+from kosambi.hyperparameters import _evidence, _rounds
 from kosambi.hyperparameters._rows import subset, thinned
 from kosambi.hyperparameters._search import Record, minimise
 
@@ -57,7 +57,7 @@ def test_an_interrupted_search_returns_the_best_so_far(monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_evidence, "_main_search", interrupt)
+    monkeypatch.setattr(_rounds, "_main_search", interrupt)
     with pytest.warns(HyperparameterWarning, match="interrupted"):
         kernel, _, report = quick(x, f + 0.1 * rng.normal(size=60))
     assert not report.converged

@@ -39,7 +39,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         n_samples: J, how many functions are drawn.
         hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
         sampler: see `kosambi.sample`.
-        potential: "projected" or "optimal"; see `kosambi.Target`.
+        potential: "auto", "projected" or "optimal"; see `kosambi.Target`.
         progress: whether to show a progress line; None shows it on a terminal.
         random_state: a seed, a generator or None.
 
@@ -65,7 +65,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         n_samples: int = 100,
         hyperparameters: str | None = "evidence",
         sampler: str | AbstractSampler = "auto",
-        potential: str = "projected",
+        potential: str = "auto",
         progress: bool | None = None,
         random_state: Any = 0,
     ) -> None:

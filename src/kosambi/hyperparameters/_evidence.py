@@ -1,14 +1,8 @@
-"""Hyperparameters by the evidence of the model that is used: starts, short searches, rounds, and a stage on all rows.
-
-Within a round the inducing points stand still, so that the objective is smooth; between rounds they are chosen again
-for the kernel as it is then. All rounds and restarts share one compiled function, because shapes never change.
-"""
+"""Hyperparameters by the evidence of the model that is used: a search, inducing points, and a stage on all rows."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float
@@ -17,20 +11,15 @@ from kosambi._types import Array
 from kosambi.errors import as_count
 from kosambi.evidence import JITTER, log_evidence
 from kosambi.hyperparameters._all_rows import refine
-from kosambi.hyperparameters._candidates import candidates
 from kosambi.hyperparameters._layout import rebuilt
-from kosambi.hyperparameters._limits import Limits
-from kosambi.hyperparameters._objective import (
-    Evaluator,
-    Problem,
-    choose_points,
-    evaluator,
-)
+from kosambi.hyperparameters._objective import Evaluator, Problem, choose_points
 from kosambi.hyperparameters._points import move_points
+from kosambi.hyperparameters._rounds import ROUNDS, Progress, one_round, searched, searched_with_points
 from kosambi.hyperparameters._rows import at_rows, num_support, subset, thinned
-from kosambi.hyperparameters._search import Minimum, Record, minimise, projected_norm
+from kosambi.hyperparameters._search import projected_norm
 from kosambi.hyperparameters._task import Outcome, Task
 from kosambi.hyperparameters._together import most_rows, search_together
+from kosambi.hyperparameters._twin import gaussian_start
 from kosambi.likelihoods import Gaussian
 
 MOST_INDUCING = 300
@@ -39,26 +28,8 @@ MAX_ROWS = 2000
 """Rows that the kernel is learned from when their number is not given."""
 EXACT_ROWS = 2000
 """Up to how many rows the evidence of a Gaussian likelihood is computed without inducing points."""
-CARRIED = 0.25
-"""How many nats a datum the bound may lose for the hyperparameters without inducing points to be kept."""
 NUM_RESTARTS = 2
 """Further starts from which a short search is made."""
-SHORT = 12
-"""Iterations of a short search."""
-MAX_ROUNDS = 8
-"""How often inducing points are chosen again."""
-# Iterations of each round; the last number goes on.
-_ROUNDS = (15, 25, 40)
-# Choosing inducing points again has ceased to matter when it gains less than this many nats, or this many a datum.
-_GAIN, _GAIN_PER_ROW = 0.1, 2e-4
-
-
-@dataclasses.dataclass(frozen=True)
-class _Round:
-    """Where one search with fixed inducing points ended."""
-
-    minimum: Minimum
-    log_evidence: float
 
 
 def fit(
@@ -82,13 +53,14 @@ def fit(
     prior = thinned(task.generator, task.prior, max_rows)
     likelihood = at_rows(task.likelihood, task.likelihood, rows)
     may_be_exact = isinstance(likelihood, Gaussian) and len(x) <= EXACT_ROWS
-    problem = Problem(prior, likelihood, x, y, counts, task.layout, number, may_be_exact)
-    progress = searched(task, problem, num_restarts, None)
     fewer = number < len(np.unique(x, axis=0)) and not is_open
-    if may_be_exact and fewer and not progress.interrupted and not _carries(problem, progress):
-        problem = dataclasses.replace(problem, is_exact=False)
-        progress = searched(task, problem, num_restarts, progress)
     is_joint = num_inducing is not None and fewer
+    problem = Problem(prior, likelihood, x, y, counts, task.layout, number, may_be_exact, is_joint)
+    found = gaussian_start(task, problem, num_restarts, fewer)
+    if fewer:
+        problem, progress = searched_with_points(task, problem, num_restarts, found)
+    else:
+        progress = searched(task, problem, num_restarts, found)
     points, bound = _moved_points(task, problem, progress, is_open, stays=is_joint)
     if num_inducing is None:
         points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]
@@ -169,27 +141,6 @@ def notes_of(
     return tuple(notes)
 
 
-def searched(task: Task, problem: Problem, num_restarts: int, earlier: Progress | None) -> Progress:
-    """Short searches from several starts, and the best of them to its end."""
-    found = None if earlier is None or earlier.best is None else earlier.best.minimum.vector
-    bounds, starts = candidates(task.generator, problem, num_restarts, found)
-    progress = Progress(bounds)
-    with progress.interruptible():
-        _short_searches(task, problem, starts, progress)
-        _main_search(task, problem, progress)
-    return progress
-
-
-def _carries(problem: Problem, progress: Progress) -> bool:
-    """Whether so many inducing points can carry the model that fits best without them."""
-    assert progress.best is not None
-    sparse = Evaluator(dataclasses.replace(problem, is_exact=False), progress.limits, progress.best.minimum.vector)
-    sparse(progress.best.minimum.vector)
-    return progress.best.log_evidence - sparse.evidence < CARRIED * (
-        len(problem.y) if problem.counts is None else float(np.sum(problem.counts))
-    )
-
-
 def _with_more_rows(task: Task, problem: Problem, rows: np.ndarray, most: int) -> tuple[np.ndarray, Problem]:
     """The problem on more rows, if that is allowed, and with inducing points."""
     if most > len(rows) < len(task.x):
@@ -214,18 +165,18 @@ def _moved_points(
     model = problem.model(progress.best.minimum.vector)
     prior = rebuilt(problem.prior, model)
     points = choose_points(prior, x, problem.num_inducing)
-    bound = float(log_evidence(prior, model.likelihood, x, y, points, weights=counts))
+    bound = _bound(problem, progress, points)
     if is_open or stays or progress.interrupted or problem.num_inducing >= len(np.unique(x, axis=0)):
         return points, bound
     with progress.interruptible():
         task.show.update("inducing points", 0, 2)
         points, bound = move_points(prior, model.likelihood, x, y, counts, points, bound, record)
         # The points stand still from here on, so this search may go on to its end.
-        left = min(task.max_iterations - progress.iterations, 3 * _ROUNDS[-1])
+        left = min(task.max_iterations - progress.iterations, 3 * ROUNDS[-1])
         if problem.is_exact or left <= 0:
             return points, bound
         task.show.update("inducing points", 1, 2)
-        found = _round(problem, progress.limits, progress.best.minimum.vector, left, record, points)
+        found = one_round(problem, progress.limits, progress.best.minimum.vector, left, record, points)
         progress.rounds += 1
         progress.iterations += found.minimum.iterations
         if found.minimum.value < progress.best.minimum.value:
@@ -233,37 +184,22 @@ def _moved_points(
             progress.take(found)
         model = problem.model(progress.best.minimum.vector)
         prior = rebuilt(problem.prior, model)
-        bound = float(log_evidence(prior, model.likelihood, x, y, points, weights=counts))
+        bound = _bound(problem, progress, points)
         points, bound = move_points(prior, model.likelihood, x, y, counts, points, bound, record)
     return points, bound
 
 
-@dataclasses.dataclass
-class Progress:
-    """How far the search is; kept outside of it, so that an interruption loses nothing."""
-
-    limits: Limits
-    best: _Round | None = None
-    restarts: list[float] = dataclasses.field(default_factory=list)
-    rounds: int = 0
-    iterations: int = 0
-    converged: bool = False
-    interrupted: bool = False
-
-    @contextlib.contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Ctrl-C ends what is inside and leaves what was found, if anything was."""
-        try:
-            yield
-        except KeyboardInterrupt:
-            if self.best is None:
-                raise
-            self.interrupted, self.converged = True, False
-
-    def take(self, found: _Round) -> None:
-        """Keep a round if it is the best so far."""
-        if self.best is None or found.minimum.value < self.best.minimum.value:
-            self.best = found
+def _bound(problem: Problem, progress: Progress, points: np.ndarray) -> float:
+    """The log evidence of the best model with these inducing points, by what is compiled already."""
+    assert progress.best is not None
+    vector = progress.best.minimum.vector
+    if problem.is_exact:
+        model = problem.model(vector)
+        prior = rebuilt(problem.prior, model)
+        return float(log_evidence(prior, model.likelihood, problem.x, problem.y, points, weights=problem.counts))
+    at_points = Evaluator(problem, progress.limits, vector, points)
+    at_points(vector)
+    return at_points.evidence
 
 
 def _num_inducing(given: int | None, x: Float[Array, "N D"]) -> int:
@@ -273,44 +209,3 @@ def _num_inducing(given: int | None, x: Float[Array, "N D"]) -> int:
     distinct = len(np.unique(x, axis=0))
     limit = "the number of rows that the kernel is learned from (see `max_rows`)"
     return min(as_count("num_inducing", given, at_most=len(x), limit_name=limit), distinct)
-
-
-def _short_searches(task: Task, problem: Problem, starts: list[np.ndarray], progress: Progress) -> None:
-    for number, vector in enumerate(starts):
-        task.show.update("starts", number, len(starts))
-        found = _round(problem, progress.limits, vector, min(SHORT, task.max_iterations), task.record)
-        progress.restarts.append(-found.minimum.value)
-        progress.take(found)
-
-
-def _main_search(task: Task, problem: Problem, progress: Progress) -> None:
-    assert progress.best is not None
-    # Without inducing points that follow the kernel there is one round.
-    limits_by_round = (task.max_iterations,) if problem.is_exact else _ROUNDS
-    while progress.rounds < MAX_ROUNDS and progress.iterations < task.max_iterations and not progress.converged:
-        before = progress.best.minimum
-        task.show.update("search", progress.iterations, task.max_iterations, f"objective {-before.value:.1f}")
-        limit = limits_by_round[min(progress.rounds, len(limits_by_round) - 1)]
-        limit = min(limit, task.max_iterations - progress.iterations)
-        found = _round(problem, progress.limits, before.vector, limit, task.record)
-        progress.rounds += 1
-        progress.iterations += max(1, found.minimum.iterations)
-        progress.take(found)
-        settled_down = before.value - found.minimum.value < max(_GAIN, _GAIN_PER_ROW * len(problem.y))
-        # A whole round that gained next to nothing says the same as a slope that promises nothing.
-        ended = found.minimum.converged or (settled_down and found.minimum.iterations == limit)
-        progress.converged = ended and (problem.is_exact or settled_down)
-
-
-def _round(
-    problem: Problem,
-    bounds: Limits,
-    vector: np.ndarray,
-    max_iterations: int,
-    record: Record,
-    points: Float[np.ndarray, "M D"] | None = None,
-) -> _Round:
-    """A search with inducing points that are given, or chosen for where it begins."""
-    objective = evaluator(problem, bounds, vector, points)
-    found = minimise(objective, vector, bounds.lower, bounds.upper, max_iterations, record, bounds.scale)
-    return _Round(found, objective.evidence)

@@ -18,6 +18,7 @@ from kosambi.evidence import JITTER, log_evidence
 from kosambi.hyperparameters import _evidence
 from kosambi.hyperparameters._layout import Layout, Model, lay_out, rebuilt
 from kosambi.hyperparameters._objective import Problem, choose_points
+from kosambi.hyperparameters._rounds import searched
 from kosambi.hyperparameters._rows import num_support, subset
 from kosambi.hyperparameters._search import projected_norm
 from kosambi.hyperparameters._task import Outcome, Task
@@ -44,7 +45,7 @@ def fit(task: Task, max_rows: int, num_restarts: int) -> Outcome:
     layout = _kernel_layout(task.layout, Model(prior.kernel, prior.mean, Gaussian(0.3)))
     number = min(SCALE_POINTS, len(rows))
     problem = Problem(prior, Gaussian(0.3), task.x[rows], targets, counts, layout, number, True)
-    progress = _evidence.searched(dataclasses.replace(task, layout=layout), problem, num_restarts, None)
+    progress = searched(dataclasses.replace(task, layout=layout), problem, num_restarts)
     assert progress.best is not None
     minimum, bounds = progress.best.minimum, progress.limits
     kernel = problem.model(minimum.vector).kernel

@@ -37,6 +37,8 @@ class Problem:
     num_inducing: int
     is_exact: bool
     """Whether the evidence is that without inducing points."""
+    is_joint: bool = False
+    """Whether a search in hyperparameters and points follows, whose compiled function then serves here too."""
 
     @property
     def given(self) -> Model:
@@ -63,13 +65,14 @@ class Evaluator:
         model = problem.model(vector)
         prior, x, y = rebuilt(problem.prior, model), problem.x, problem.y
         points = choose_points(prior, x, problem.num_inducing) if points is None else points
-        self._held = lift((problem.given, problem.prior, x, y, problem.counts, points, bounds.centre, bounds.width))
+        self._objective = joint_objective if problem.is_joint else _objective
+        self._held = lift((points, problem.given, problem.prior, x, y, problem.counts, bounds.centre, bounds.width))
         self._mode = first_mode(prior, model.likelihood, x, y, points) if mode is None else mode
 
     def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
         """Value and gradient."""
-        (total, (evidence, mode)), gradient = _objective(self._layout, vector, self._mode, *self._held)
-        value, slope = float(total), np.asarray(gradient)
+        (total, (evidence, mode)), gradient = self._objective(self._layout, vector, self._mode, *self._held)
+        value, slope = float(total), np.asarray(gradient[0])
         # From the best place so far, not from the last: a cost with several modes would make the objective depend on
         # where the line search has been.
         if np.isfinite(value) and np.all(np.isfinite(slope)) and value < self._lowest:
@@ -122,19 +125,20 @@ def _objective(
     layout: Layout,
     vector: Array,
     mode: Array,
+    points: Array,
     given: Model,
     prior: AbstractPrior,
     x: Array,
     y: Array,
     counts: Array | None,
-    points: Array,
     centre: Array,
     width: Array,
 ) -> Any:
     def evidence(model: Model) -> tuple[Array, Array]:
         return of_projection(model.likelihood, project(rebuilt(prior, model), x, points), y, mode, counts)
 
-    return _penalised(layout, vector, given, evidence, centre, width)
+    found, gradient = _penalised(layout, vector, given, evidence, centre, width)
+    return found, (gradient,)
 
 
 @compiled
@@ -200,8 +204,8 @@ def points_objective(
 def joint_objective(
     layout: Layout,
     vector: Array,
-    points: Array,
     mode: Array,
+    points: Array,
     given: Model,
     prior: AbstractPrior,
     x: Array,
@@ -210,11 +214,11 @@ def joint_objective(
     centre: Array,
     width: Array,
 ) -> Any:
-    """Minus the log evidence and the log prior as a function of both, with the mode beside, and both gradients."""
+    """The objective as a function of both, with the evidence and the mode beside, and both gradients."""
 
-    def objective(v: Array, z: Array) -> tuple[Array, Array]:
+    def objective(v: Array, z: Array) -> tuple[Array, tuple[Array, Array]]:
         model = layout.model(v, given)
         value, found = of_projection(model.likelihood, project(rebuilt(prior, model), x, z), y, mode, counts)
-        return 0.5 * jnp.sum(jnp.square((v - centre) / width)) - value, found
+        return 0.5 * jnp.sum(jnp.square((v - centre) / width)) - value, (value, found)
 
     return jax.value_and_grad(objective, argnums=(0, 1), has_aux=True)(vector, points)

@@ -12,6 +12,7 @@ former lies where the likelihood is flat.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -169,7 +170,7 @@ def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known
     for i, (parameter, _) in enumerate(layout.entries()):
         if parameter.name == "likelihood.noise":
             lower[i] = 0.5 * np.log(_SMALLEST_NOISE)
-    bounds = Limits(bounds.centre, bounds.width, lower, np.maximum(bounds.upper, lower + 1.0))
+    bounds = dataclasses.replace(bounds, lower=lower, upper=np.maximum(bounds.upper, lower + 1.0), rounded=())
 
     objective = ExactEvaluator(layout, given, process, x, y, None, known)
     found = [

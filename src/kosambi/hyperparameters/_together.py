@@ -68,7 +68,7 @@ def search_together(
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal mode, lowest
         places = flat[size:].reshape(points.shape) * scales
-        (value, found), (slope, push) = joint_objective(problem.layout, flat[:size], places, mode, *held)
+        (value, (_, found)), (slope, push) = joint_objective(problem.layout, flat[:size], mode, places, *held)
         gradient = np.concatenate([np.asarray(slope), (np.asarray(push) * scales).ravel()])
         if np.isfinite(value) and np.all(np.isfinite(gradient)) and value < lowest:
             mode, lowest = found, float(value)

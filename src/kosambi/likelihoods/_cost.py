@@ -118,6 +118,10 @@ class AbstractCost(Module):
         """E of the positive curvature by quadrature, for one latent function; traceable."""
         return integrate(lambda f: self.raw_curvature(y, f), mean, deviation, rule)
 
+    def raw_expected_search_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """The positive curvature of the expected cost that a search for the mode uses; traceable."""
+        return self.raw_expected_curvature(y, mean, deviation, rule)
+
     def raw_expected_second_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """The second derivative of the expected cost in `mean`; with C latent functions (..., C, C). Traceable."""
 

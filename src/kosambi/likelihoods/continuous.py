@@ -19,6 +19,7 @@ from jaxtyping import Float
 from kosambi._types import Array, ArrayLike, Key
 from kosambi.errors import as_positive
 from kosambi.likelihoods._base import AbstractLikelihood, as_observations
+from kosambi.likelihoods._cost import integrate
 from kosambi.likelihoods._predictive import student_log_predictive
 from kosambi.likelihoods._quadrature import Rule
 
@@ -201,6 +202,10 @@ class StudentT(AbstractLikelihood):
         """
         nu = self.degrees_of_freedom
         return (nu + 1.0) / (nu * jnp.square(self.scale) + jnp.square(y - f))
+
+    def raw_expected_search_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """The mean of those weights: the mean of parabolas above the cost lies above its mean."""
+        return integrate(lambda f: self.raw_search_curvature(y, f), mean, deviation, rule)
 
     @property
     def _floor(self) -> Array:

@@ -4,7 +4,8 @@ Replica k has the law exp(−β_k D(w) − ½|w|²), D being the cost of the dat
 
 * a Metropolis-adjusted Langevin step of every replica, in coordinates where the prior is standard normal and the
   curvature of D at the modes is diagonal with entries g: steps are scaled by s = (1 + β_k g)^{-1/2}, and their drift is
-  bounded. At β = 0 the step is so long that it is a fresh draw from the prior;
+  bounded; each eighth is a random walk instead, which leaves places where slopes are so steep that no drift fits. At
+  β = 0 every step is so long that it is a fresh draw from the prior;
 * if there are any, one of the user's involutions, proposed to the replicas at β = 1;
 * swaps of neighbours, of the pairs that begin with an even k and an odd k in turn (non-reversible parallel tempering).
 
@@ -32,6 +33,9 @@ _LARGEST_ANGLE = 0.5 * jnp.pi
 # Times √K. Beside a pole of the cost, as the squared link has where f = 0 and y > 0, slopes are so steep that every
 # proposal would be thrown far out and refused, for ever; a bounded drift is as exact, and leaves.
 _LONGEST_DRIFT = 3.0
+# Every so many iterations the step has no drift and is shorter: as close to a pole as 1e-5 every drift is too long, and
+# only such a step is likely to be accepted.
+_WALK_EVERY = 8
 
 
 class Ladder(Module):
@@ -81,7 +85,7 @@ class Tally(NamedTuple):
 
     steps: Float[Array, ""]
     accepted: Float[Array, "T C"]
-    """Langevin steps."""
+    """Steps, with drift or without."""
     divergent: Float[Array, ""]
     """Proposals of theirs whose cost was not finite, where β > 0."""
     refused: Float[Array, " P"]
@@ -135,12 +139,19 @@ def _tempered(beta: Array, cost: Array, w: Array) -> Array:
     return jnp.where(beta > 0, beta * cost, 0.0) + 0.5 * jnp.sum(jnp.square(w), axis=-1)
 
 
+def _walks(at: Replicas) -> Array:
+    """Whether this iteration steps without drift."""
+    return at.iteration % _WALK_EVERY == _WALK_EVERY - 1
+
+
 def _langevin(key: Key, ladder: Ladder, at: Replicas) -> tuple[Replicas, Float[Array, "T C"], Array]:
     key_noise, key_accept = jax.random.split(key)
     beta = ladder.betas[:, None]
     scale = jax.lax.rsqrt(1.0 + ladder.betas[:, None, None] * ladder.curvature)
     angle = jnp.exp(at.log_angle).at[0].set(_LARGEST_ANGLE)[:, None, None]
-    turn, shift = jnp.sin(angle), 1.0 - jnp.cos(angle)
+    walks = _walks(at) & (beta > 0.0)[..., None]
+    turn = jnp.where(walks, at.w.shape[-1] ** -0.5, jnp.sin(angle))
+    shift = jnp.where(walks, 0.0, 1.0 - jnp.cos(angle))
     noise = jax.random.normal(key_noise, at.w.shape, dtype=at.w.dtype)
     # At the prior a step must stay a fresh draw, wherever it begins.
     longest = jnp.where(beta > 0.0, _LONGEST_DRIFT * at.w.shape[-1] ** 0.5, jnp.inf)[..., None]
@@ -252,6 +263,8 @@ def _iterate(
 ) -> tuple[Replicas, Tally]:
     key_step, key_move, key_swap = jax.random.split(jax.random.fold_in(key, at.iteration), 3)
     at, accepted, divergent = _langevin(key_step, ladder, at)
+    # A walk says nothing about the length of other steps.
+    rate = jnp.where(_walks(at), 0.0, rate)
     shortened = at.log_angle + rate * (jnp.mean(accepted, axis=1) - TARGET_ACCEPTANCE)
     at = at._replace(log_angle=jnp.clip(shortened, jnp.log(1e-4), jnp.log(_LARGEST_ANGLE)))
     moved = jnp.zeros((), dtype=at.w.dtype)

@@ -1,0 +1,67 @@
+"""A start for heavy-tailed noise: what the evidence with Gaussian noise finds.
+
+The evidence of Student's law is rough, since its cost has several modes, and from values of the usual size a search
+may end far from the best. With Gaussian noise it is smooth and has a closed form.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi.hyperparameters._layout import Model, lay_out
+from kosambi.hyperparameters._objective import Problem
+from kosambi.hyperparameters._rounds import searched, searched_with_points
+from kosambi.hyperparameters._search import Record
+from kosambi.hyperparameters._task import Task
+from kosambi.likelihoods import Gaussian, Laplace, StudentT
+from kosambi.precision import with_fields
+
+EXACT_ROWS = 1000
+"""Up to how many rows it is found without inducing points."""
+# Tails that Gaussian noise takes for width.
+_NARROWER = 0.7
+
+
+def gaussian_start(task: Task, problem: Problem, num_restarts: int, few_points: bool) -> Float[np.ndarray, " P"] | None:
+    """Free numbers of the problem at the hyperparameters of its twin with Gaussian noise; None if it has none.
+
+    `few_points` says that inducing points must carry the model. Evaluations count as moves: their objective is not
+    that of the trace.
+    """
+    likelihood = problem.likelihood
+    if not isinstance(likelihood, StudentT | Laplace) or likelihood.scale.ndim:
+        return None
+    given = Model(problem.prior.kernel, problem.prior.mean, Gaussian(likelihood.scale))
+    frozen = [p.name.replace("likelihood.scale", "likelihood.noise") for p in problem.layout.frozen]
+    tied = [[p.name for p in group] for group in problem.layout.groups if len(group) > 1]
+    names = ("kernel", "mean")
+    layout = lay_out(
+        given,
+        [name for name in frozen if name.startswith(names) or name == "likelihood.noise"],
+        [group for group in tied if all(name.startswith(names) for name in group)],
+    )
+    own = Record()
+    twin = dataclasses.replace(
+        problem,
+        likelihood=given.likelihood,
+        layout=layout,
+        is_exact=len(problem.x) <= EXACT_ROWS,
+        is_joint=False,
+    )
+    its_task = dataclasses.replace(task, likelihood=given.likelihood, layout=layout, record=own)
+    if few_points:
+        twin, progress = searched_with_points(its_task, twin, num_restarts)
+    else:
+        progress = searched(its_task, twin, num_restarts)
+    task.record.failures += own.failures
+    task.record.moves += len(own.values)
+    if progress.interrupted:
+        # Nothing of the problem itself is there to return.
+        raise KeyboardInterrupt
+    assert progress.best is not None
+    kernel, mean, noise = twin.model(progress.best.minimum.vector)
+    scale = _NARROWER * np.asarray(noise.noise)  # type: ignore[attr-defined]
+    return problem.layout.vector(Model(kernel, mean, with_fields(likelihood, scale=scale)))
