@@ -344,3 +344,39 @@ def test_pickle_is_bit_identical():
 def test_bad_input(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_auto_takes_the_optimal_potential_where_the_points_leave_much_open():
+    labels = (X[:, 0] > 0).astype(float)
+    wide = ko.GaussianProcess(k.Matern52(0.5, 4.0))
+    for basis, kind in ((ko.PointBasis(wide, Z), "optimal"), (ko.PointBasis(wide, X), "projected")):
+        target = ko.Target(basis, lk.Bernoulli(), X, labels, potential="auto")
+        rough = np.asarray(lk.Bernoulli().raw_rough_latent(labels))
+        slope = scipy.stats.logistic.pdf(rough)
+        left_open = 0.5 * np.mean(slope * np.asarray(basis.residual_variance(X)))
+        assert (left_open > 0.02) == (kind == "optimal")
+        assert target.kind == kind
+        named = ko.Target(basis, lk.Bernoulli(), X, labels, potential=kind)
+        u = particles(target.shape, basis)
+        np.testing.assert_allclose(target.potential(u), named.potential(u), rtol=1e-5)
+    few = ko.PointBasis(wide, Z)
+    assert ko.Target(few, lk.Gaussian(0.1), X, X[:, 0], potential="auto").kind == "projected"
+    assert ko.Target(BASES["Nystrom"], lk.Bernoulli(), X, labels, potential="auto").kind == "projected"
+    # Here thousands of nodes would be needed.
+    assert ko.Target(few, lk.StudentT(3.0, 1e-3), X, X[:, 0], potential="auto").kind == "projected"
+    # Rows that count nothing say nothing.
+    counts = np.where(np.abs(X - Z.T).min(axis=1) < 0.1, 1.0, 1e-12)
+    assert ko.Target(few, lk.Bernoulli(), X, labels, potential="auto", weights=counts).kind == "projected"
+
+
+def test_a_search_finds_the_mode_of_the_optimal_potential_with_heavy_tails(rng):
+    x = np.linspace(-3.0, 3.0, 120)[:, None]
+    y = 2.0 * np.sin(2.0 * x[:, 0]) + 0.03 * rng.standard_t(1.5, size=120)
+    basis = ko.PointBasis(ko.GaussianProcess(k.SquaredExponential(0.7, 4.0)), x[::10])
+    projected = ko.Target(basis, lk.StudentT(1.5, 0.02), x, y)
+    optimal = projected.with_potential("optimal")
+    near = ko.laplace.find_modes(jax.random.key(0), projected)
+    found = ko.laplace.find_modes(jax.random.key(0), optimal)
+    assert found.converged[0]
+    # Data that are far from a flat function at first must pull it; a search that lets them go ends hundreds higher.
+    assert float(np.min(found.potentials)) <= float(optimal.potential(basis.colour(near.positions[0])))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
 import kosambi as ko
+from kosambi.precision import lift
 from kosambi.samplers._ladder import better_ladder, enough_temperatures, first_ladder
+from kosambi.samplers._replicas import Ladder, advance, empty_tally, start
+from kosambi.samplers.tempering import _axes
 
 X = np.array([[-1.0], [-0.8], [1.0], [1.2]] * 3)
 PRIOR = ko.GaussianProcess(ko.kernels.SquaredExponential(0.7, variance=3.0))
@@ -194,3 +198,33 @@ def test_too_few_iterations_are_said():
             jax.random.key(0), PROBLEMS["shift"], ko.samplers.Tempering(max_iterations=700), num_particles=10_000
         )
     assert not report.converged
+
+
+def test_replicas_beside_a_pole_walk_away():
+    x = np.linspace(-3.0, 3.0, 300)[:, None]
+    f = 2.0 * np.sin(1.2 * x[:, 0])
+    counts = np.where(np.abs(f) < 0.3, 1.0, np.round(f**2))
+    basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.SquaredExponential(0.4, variance=6.0)), x[::10])
+    target = ko.Target(basis, ko.likelihoods.Poisson("square"), x, counts)
+    psi = np.asarray(basis.whitened_mean(x))
+    modes = ko.laplace.find_modes(jax.random.key(0), target)
+    axes, curvature = _axes(modes)
+    # A usual start, but for the row where it is closest to zero, made zero there: a pole, with a slope of 1e5.
+    root = np.asarray(modes.roots[0])
+    w = np.asarray(modes.positions[0]) + 1.5 * root @ np.random.default_rng(0).normal(size=basis.size)
+    row, covariance = psi[np.argmin(np.abs(psi @ w))], root @ root.T
+    w = w - covariance @ row * (row @ w - 1e-5) / (row @ covariance @ row)
+    with jax.enable_x64(True):
+        ladder = lift(Ladder(target, axes, curvature, np.array([0.0, 1.0])))
+        at = start(ladder, lift(np.tile(w, (64, 1))), lift(np.full(2, np.log(1.2))))
+        at = at._replace(iteration=jnp.asarray(7))
+        moved, tally = advance(
+            (), jax.random.key(0), ladder, at, empty_tally(ladder, 64), np.asarray(1), np.asarray(0.0)
+        )
+    # Each eighth step is a short walk, which the slope, whatever it is, has no part in.
+    step = (np.asarray(moved.w) - np.asarray(at.w))[-1] * np.sqrt(1.0 + curvature)
+    step = step[np.any(step != 0.0, axis=1)]
+    assert len(step) > 16
+    assert np.mean(np.asarray(tally.accepted)[-1]) > 0.3
+    assert np.mean(step**2) == pytest.approx(1.0 / basis.size, rel=0.2)
+    assert np.abs(np.mean(step)) < 4.0 * np.std(step) / np.sqrt(step.size)
