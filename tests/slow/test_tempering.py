@@ -29,6 +29,8 @@ def positive(target, w):
     return f[:, np.argmax(np.mean(np.abs(f), axis=0))] > 0
 
 
+# Runs of a hundred draws are short: one in ten is above the limit of R-hat by a little, and says so.
+@pytest.mark.filterwarnings("ignore:Not converged after:kosambi.errors.ConvergenceWarning")
 @pytest.mark.parametrize(("num_rows", "num_inducing", "changes"), [(300, 12, False), (300, 20, True)])
 def test_signs_minima_and_potentials(num_rows, num_inducing, changes):
     target = counts_target(num_rows, num_inducing, changes)
