@@ -150,7 +150,8 @@ def shifts() -> dict[str, Any]:
     found = {}
     for wanted in ODDS:
         target, closed = shift(wanted)
-        particles, report = ko.sample(jax.random.key(0), target, "tempering", num_particles=5000, progress=False)
+        sampler = ko.samplers.Tempering(max_iterations=100_000)
+        particles, report = ko.sample(jax.random.key(0), target, sampler, num_particles=5000, progress=False)
         f = np.asarray(particles.whitened) @ np.asarray(target.basis.whitened_mean(target.x)).T
         share = float(np.mean(np.mean(f, axis=1) < 0.0))
         found[f"{wanted}"] = {
