@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
+from kosambi import selection as selection_module
 from kosambi.errors import InputError, TruncationWarning
 from kosambi.leave_one_out import scores
 from kosambi.selection import ladder
@@ -173,6 +174,16 @@ def test_budgets_end_the_growth_and_say_so():
     with pytest.warns(TruncationWarning, match="time"):
         selection = ko.select_inducing(rough, lk.Gaussian(0.01), WIDE, WAVES, max_seconds=1e-6)
     assert (selection.num_inducing, selection.reason) == (256, "time")
+
+
+def test_what_cannot_be_drawn_from_in_time_is_not_chosen(monkeypatch):
+    rough = ko.GaussianProcess(ko.kernels.Matern12(0.05))
+    monkeypatch.setattr(selection_module, "PER_SECOND", 12 * 600 / 120.0)
+    with pytest.warns(TruncationWarning, match="time"):
+        selection = ko.select_inducing(rough, lk.StudentT(4.0, 0.01), WIDE, WAVES)
+    assert (selection.num_inducing, selection.reason) == (12, "time")
+    # Nothing is stepped for a Gaussian likelihood.
+    assert ko.select_inducing(rough, lk.Gaussian(0.01), WIDE, WAVES).num_inducing > 100
 
 
 def test_other_reasons():

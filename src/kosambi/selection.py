@@ -44,6 +44,8 @@ MAX_BYTES = 2 * 2**30
 """Memory that the search may use when no other number is given."""
 MAX_SECONDS = 120.0
 """Time that it may use when no other number is given."""
+PER_SECOND = 8e6 / MAX_SECONDS
+"""Rows times points for each second of `max_seconds` with which a likelihood that needs steps can be drawn from."""
 LARGEST_DIVERGENCE = 0.05
 """Nats, for all data together, that the draws may be from the best law with the same coordinates, roughly."""
 LARGEST_SHARE = 0.5
@@ -137,7 +139,8 @@ def select_inducing(
         y: (N,), the observations.
         weights: (N,), how often each datum counts; once when None.
         tolerance: nats an observation that more points may gain.
-        max_seconds: budget of time.
+        max_seconds: budget of time, of the search and (except for a Gaussian likelihood) of drawing with the answer:
+            rows times points are at most 8 million for 120 s.
         max_bytes: budget of memory.
 
     >>> import numpy as np, kosambi as ko
@@ -172,6 +175,12 @@ def select_inducing(
         raise InputError("`weights` are all zero, so there are no data to choose inducing points by. Give a number.")
     distinct = len(np.unique(np.asarray(x), axis=0))
     afford = max(SMALLEST, int(max_bytes / (8 * _MATRICES * len(y))))
+    # The draws come afterwards: a thousand steps of a hundred particles, unless they need none.
+    can_be_drawn = (
+        distinct if isinstance(likelihood, Gaussian) else max(SMALLEST, int(PER_SECOND * max_seconds / len(y)))
+    )
+    short_of = "memory" if afford <= can_be_drawn else "time"
+    afford = min(afford, can_be_drawn)
     search = _Search(prior, likelihood, np.asarray(x), np.asarray(y), counts, tolerance)
     cap = min(_FIRST, distinct, afford)
     while True:
@@ -182,7 +191,7 @@ def select_inducing(
         if reason is not None:
             break
         if cap >= afford:
-            chosen, reason = cap, "memory"
+            chosen, reason = cap, short_of
             break
         # The work grows with the square of the number of points.
         left = max_seconds - (time.perf_counter() - began)

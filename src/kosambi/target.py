@@ -107,6 +107,12 @@ class Target(Module):
             rule = None if deviation is None else likelihood.rule(deviation, num_nodes)
             self.term = FactorisedTerm(likelihood, psi, self.y, offset, self.weights, deviation, rule)
 
+    @property
+    def num_nodes(self) -> int:
+        """Values of the cost that one datum takes: nodes of the quadrature of the optimal potential, or one."""
+        rule = getattr(self.term, "rule", None)
+        return 1 if rule is None else len(rule.nodes)
+
     def with_potential(self, potential: str, *, num_nodes: int | None = None) -> Target:
         """The same model and data with the other potential: "projected" or "optimal"."""
         return Target(self.basis, self.likelihood, self.x, self.y, potential, weights=self.weights, num_nodes=num_nodes)

@@ -303,3 +303,20 @@ def test_names_of_cells_match_what_tables_look_for():
     assert plan.cell_name("wine_colour", "bernoulli", "svgp_512", 4) == "wine_colour-svgp_512-4"
     found = {"wine_colour-svgp-0": {"auc": 90.0}, "wine_colour-svgp_512-0": {"auc": 91.0}}
     assert statistics.values(found, "wine_colour", "bernoulli", "svgp", "auc") == {0: 90.0}
+
+
+def test_times_are_compared_on_one_machine_only():
+    def cell(seconds, machine):
+        return {"seconds": seconds, "machine": machine}
+
+    found = {
+        "boston-gaussian-svgp-0": cell(60.0, "a"),
+        "boston-gaussian-kosambi_root-0": cell(10.0, "a"),
+        "boston-gaussian-svgp-1": cell(30.0, "a"),
+        "boston-gaussian-kosambi_root-1": cell(5.0, "b"),
+        "boston-gaussian-svgp-2": cell(20.0, "b"),
+        "boston-gaussian-kosambi_root-2": cell(30.0, "b"),
+    }
+    assert statistics.speed(found, "boston", "gaussian", "svgp", "kosambi_root") == pytest.approx(80.0 / 40.0)
+    del found["boston-gaussian-svgp-0"], found["boston-gaussian-svgp-2"]
+    assert statistics.speed(found, "boston", "gaussian", "svgp", "kosambi_root") is None

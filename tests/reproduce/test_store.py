@@ -12,7 +12,7 @@ import pytest
 from kosambi.errors import FileError, InputError
 from kosambi.reproduce import NAMES, experiment, page
 from kosambi.reproduce.experiment import Cell, Experiment, Scale
-from kosambi.reproduce.machine import describe
+from kosambi.reproduce.machine import describe, label
 from kosambi.reproduce.run import run as run_all
 from kosambi.reproduce.store import Store, as_json
 
@@ -36,6 +36,11 @@ def cells(*numbers):
     return [Cell(f"square-{n}", squared, {"number": n}) for n in numbers]
 
 
+def results(store):
+    """What cells returned, without what they were computed on."""
+    return {name: {k: v for k, v in found.items() if k != "machine"} for name, found in store.found().items()}
+
+
 @pytest.fixture(autouse=True)
 def _fresh():
     COUNTED.clear()
@@ -46,7 +51,7 @@ def test_done_cells_are_kept(tmp_path):
     assert run(cells(1, 2), store)[:2] == (2, 0)
     assert run(cells(1, 2, 3), store)[:2] == (1, 2)
     assert COUNTED == [1, 2, 3]
-    assert store.found() == {f"square-{n}": {"square": n**2} for n in (1, 2, 3)}
+    assert results(store) == {f"square-{n}": {"square": n**2} for n in (1, 2, 3)}
 
 
 def test_the_one_file_is_enough_to_go_on(tmp_path):
@@ -60,13 +65,14 @@ def test_the_one_file_is_enough_to_go_on(tmp_path):
     content = json.loads(store.whole.read_text())
     assert content["machines"] == [as_json(describe())]
     assert all(record["machine"] == 0 for record in content["cells"].values())
+    assert all(found["machine"] == label(describe()) for found in store.found().values())
 
 
 def test_other_arguments_are_other_work(tmp_path):
     store = Store(tmp_path, "squares")
     run([Cell("a", squared, {"number": 1})], store)
     assert run([Cell("a", squared, {"number": 5})], store).computed == 1
-    assert store.found() == {"a": {"square": 25}}
+    assert results(store) == {"a": {"square": 25}}
 
 
 def test_a_failure_is_told_and_tried_again(tmp_path):
@@ -92,7 +98,7 @@ def test_several_processes_give_the_same(tmp_path):
     work = [Cell(f"power-{n}", dict, {"base": n}) for n in range(4)]
     run(work, here)
     assert run(work, there, jobs=2).computed == 4
-    assert here.found() == there.found()
+    assert results(here) == results(there)
 
 
 SLEEPER = """

@@ -12,6 +12,7 @@ import kosambi as ko
 from kosambi.precision import lift
 from kosambi.samplers._ladder import better_ladder, enough_temperatures, first_ladder
 from kosambi.samplers._replicas import Ladder, advance, empty_tally, start
+from kosambi.samplers.run import _is_affordable
 from kosambi.samplers.tempering import _axes
 
 X = np.array([[-1.0], [-0.8], [1.0], [1.2]] * 3)
@@ -228,3 +229,15 @@ def test_replicas_beside_a_pole_walk_away():
     assert np.mean(np.asarray(tally.accepted)[-1]) > 0.3
     assert np.mean(step**2) == pytest.approx(1.0 / basis.size, rel=0.2)
     assert np.abs(np.mean(step)) < 4.0 * np.std(step) / np.sqrt(step.size)
+
+
+def test_many_nodes_of_a_quadrature_are_too_dear_to_be_tempered_unasked():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3.0, 3.0, (640, 2))
+    basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52(0.5)), x[:24])
+    target = ko.Target(basis, ko.likelihoods.StudentT(1.0, 0.04), x, rng.normal(size=640))
+    assert target.num_nodes == 1
+    assert _is_affordable(target)
+    optimal = target.with_potential("optimal", num_nodes=34)
+    assert optimal.num_nodes == 34
+    assert not _is_affordable(optimal)

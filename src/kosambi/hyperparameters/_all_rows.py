@@ -24,6 +24,7 @@ class Refined:
     """What all rows say of the likelihood and the mean."""
 
     model: Model
+    objective: float
     log_evidence: float
     converged: bool
     slope: float
@@ -62,4 +63,4 @@ def refine(task: Task, model: Model, points: np.ndarray) -> Refined:
     task.record.moves += len(own.values)
     slope = projected_norm(found, bounds.lower, bounds.upper, bounds.scale)
     refined = at_rest(layout.model(found.vector, model))
-    return Refined(refined, evidence, found.converged, slope, bounds.names_at_bound(layout, found.vector))
+    return Refined(refined, -lowest, evidence, found.converged, slope, bounds.names_at_bound(layout, found.vector))

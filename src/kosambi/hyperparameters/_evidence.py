@@ -10,24 +10,22 @@ from jaxtyping import Float
 from kosambi._types import Array
 from kosambi.errors import as_count
 from kosambi.evidence import JITTER, log_evidence
+from kosambi.hyperparameters import _heavy_tails
 from kosambi.hyperparameters._all_rows import refine
 from kosambi.hyperparameters._layout import rebuilt
+from kosambi.hyperparameters._notes import notes_of
 from kosambi.hyperparameters._objective import Evaluator, Problem, choose_points
 from kosambi.hyperparameters._points import move_points
 from kosambi.hyperparameters._rounds import ROUNDS, Progress, one_round, searched, searched_with_points
-from kosambi.hyperparameters._rows import at_rows, num_support, subset, thinned
+from kosambi.hyperparameters._rows import EXACT_ROWS, MOST_INDUCING, at_rows, num_support, subset, thinned
 from kosambi.hyperparameters._search import projected_norm
 from kosambi.hyperparameters._task import Outcome, Task
 from kosambi.hyperparameters._together import most_rows, search_together
 from kosambi.hyperparameters._twin import gaussian_start
 from kosambi.likelihoods import Gaussian
 
-MOST_INDUCING = 300
-"""Inducing points when their number is not given."""
 MAX_ROWS = 2000
 """Rows that the kernel is learned from when their number is not given."""
-EXACT_ROWS = 2000
-"""Up to how many rows the evidence of a Gaussian likelihood is computed without inducing points."""
 NUM_RESTARTS = 2
 """Further starts from which a short search is made."""
 
@@ -46,6 +44,8 @@ def fit(
     `is_open` says that the number of inducing points is chosen later, so that none are moved, and that an exact
     evidence need not be carried by them; `grows` that the last search may use more rows than `max_rows`.
     """
+    if is_open and _heavy_tails.applies(task):
+        return _heavy_tails.fit(task, max_rows, num_restarts)
     rows = subset(task.generator, task.y, task.counts, max_rows, task.likelihood.num_labels)
     x, y = task.x[rows], task.y[rows]
     counts = None if task.counts is None else np.ascontiguousarray(task.counts[rows])
@@ -109,36 +109,6 @@ def fit(
         jitter=JITTER,
         warnings=notes_of(progress, at_bound, slope, num_inducing, number),
     )
-
-
-def notes_of(
-    progress: Progress, at_bound: tuple[str, ...], slope: float, asked: int | None = None, number: int = 0
-) -> tuple[str, ...]:
-    """What the user is to be warned of."""
-    notes = []
-    if asked is not None and number < asked:
-        notes.append(f"There are {number} inducing points instead of {asked}: x has no more distinct rows.")
-    if progress.interrupted:
-        notes.append("The search was interrupted; the best so far is returned.")
-    elif not progress.converged:
-        notes.append(
-            f"The search for hyperparameters did not converge in {progress.iterations} iterations (steepest slope "
-            f"{slope:.2g} nats for a usual step). Raise `max_iterations`."
-        )
-    # A long lengthscale is a column that does not matter; these say that the model does not suit the data.
-    if rounded := [name for name in at_bound if name in progress.limits.rounded]:
-        notes.append(
-            f"{', '.join(rounded)} ended at what the rounding of y alone adds: the data look as if they had no other "
-            "noise. Rows that occur twice with the same y make it seem so; leave repeated rows out if they are copies."
-        )
-    unit = ("variance", "noise", "scale")
-    doubtful = [name for name in at_bound if name.rsplit(".", 1)[-1] in unit and name not in rounded]
-    if doubtful:
-        notes.append(
-            f"{', '.join(doubtful)} ended at a bound. Look at the units of y, give the prior a mean that suits "
-            "it (a kernel alone has mean zero), or leave out a kernel that the data do not need."
-        )
-    return tuple(notes)
 
 
 def _with_more_rows(task: Task, problem: Problem, rows: np.ndarray, most: int) -> tuple[np.ndarray, Problem]:

@@ -15,8 +15,8 @@ import scipy.optimize
 from jaxtyping import Float
 
 from kosambi.evidence import JITTER, log_evidence
-from kosambi.hyperparameters import _evidence
 from kosambi.hyperparameters._layout import Layout, Model, lay_out, rebuilt
+from kosambi.hyperparameters._notes import notes_of
 from kosambi.hyperparameters._objective import Problem, choose_points
 from kosambi.hyperparameters._rounds import searched
 from kosambi.hyperparameters._rows import num_support, subset
@@ -72,7 +72,7 @@ def fit(task: Task, max_rows: int, num_restarts: int) -> Outcome:
         num_support=num_support(prior),
         inducing_points=None,
         jitter=JITTER,
-        warnings=_evidence.notes_of(progress, (), slope),
+        warnings=notes_of(progress, (), slope),
     )
 
 

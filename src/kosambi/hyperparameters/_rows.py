@@ -10,6 +10,11 @@ from kosambi.measures import PointMeasure
 from kosambi.precision import with_fields
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
+MOST_INDUCING = 300
+"""Inducing points when their number is not given."""
+EXACT_ROWS = 2000
+"""Up to how many rows the evidence of a Gaussian likelihood is computed without inducing points."""
+
 
 def subset(
     generator: np.random.Generator, y: np.ndarray, counts: np.ndarray | None, limit: int, num_labels: int | None

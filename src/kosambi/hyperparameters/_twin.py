@@ -7,16 +7,17 @@ may end far from the best. With Gaussian noise it is smooth and has a closed for
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from kosambi.hyperparameters._layout import Model, lay_out
 from kosambi.hyperparameters._objective import Problem
-from kosambi.hyperparameters._rounds import searched, searched_with_points
+from kosambi.hyperparameters._rounds import Progress, searched, searched_with_points
 from kosambi.hyperparameters._search import Record
 from kosambi.hyperparameters._task import Task
-from kosambi.likelihoods import Gaussian, Laplace, StudentT
+from kosambi.likelihoods import AbstractLikelihood, Gaussian, Laplace, StudentT
 from kosambi.precision import with_fields
 
 EXACT_ROWS = 1000
@@ -25,15 +26,41 @@ EXACT_ROWS = 1000
 _NARROWER = 0.7
 
 
+@dataclasses.dataclass(frozen=True)
+class Twin:
+    """What was found with Gaussian noise."""
+
+    problem: Problem
+    progress: Progress
+    vector: Float[np.ndarray, " P"]
+    """Free numbers of the problem itself, where its search may begin."""
+
+    @property
+    def model(self) -> Model:
+        """The kernel, the mean and the Gaussian noise."""
+        assert self.progress.best is not None
+        return self.problem.model(self.progress.best.minimum.vector)
+
+
+def has_twin(likelihood: AbstractLikelihood) -> bool:
+    """Whether Gaussian noise is like this one but for its tails."""
+    return isinstance(likelihood, StudentT | Laplace) and not likelihood.scale.ndim
+
+
 def gaussian_start(task: Task, problem: Problem, num_restarts: int, few_points: bool) -> Float[np.ndarray, " P"] | None:
-    """Free numbers of the problem at the hyperparameters of its twin with Gaussian noise; None if it has none.
+    """Free numbers of the problem at the hyperparameters of its twin with Gaussian noise; None if it has none."""
+    return gaussian_twin(task, problem, num_restarts, few_points).vector if has_twin(problem.likelihood) else None
+
+
+def gaussian_twin(
+    task: Task, problem: Problem, num_restarts: int, few_points: bool, exact_rows: int = EXACT_ROWS
+) -> Twin:
+    """What the problem finds with Gaussian noise.
 
     `few_points` says that inducing points must carry the model. Evaluations count as moves: their objective is not
     that of the trace.
     """
-    likelihood = problem.likelihood
-    if not isinstance(likelihood, StudentT | Laplace) or likelihood.scale.ndim:
-        return None
+    likelihood: Any = problem.likelihood
     given = Model(problem.prior.kernel, problem.prior.mean, Gaussian(likelihood.scale))
     frozen = [p.name.replace("likelihood.scale", "likelihood.noise") for p in problem.layout.frozen]
     tied = [[p.name for p in group] for group in problem.layout.groups if len(group) > 1]
@@ -48,7 +75,7 @@ def gaussian_start(task: Task, problem: Problem, num_restarts: int, few_points: 
         problem,
         likelihood=given.likelihood,
         layout=layout,
-        is_exact=len(problem.x) <= EXACT_ROWS,
+        is_exact=len(problem.x) <= exact_rows,
         is_joint=False,
     )
     its_task = dataclasses.replace(task, likelihood=given.likelihood, layout=layout, record=own)
@@ -64,4 +91,4 @@ def gaussian_start(task: Task, problem: Problem, num_restarts: int, few_points: 
     assert progress.best is not None
     kernel, mean, noise = twin.model(progress.best.minimum.vector)
     scale = _NARROWER * np.asarray(noise.noise)  # type: ignore[attr-defined]
-    return problem.layout.vector(Model(kernel, mean, with_fields(likelihood, scale=scale)))
+    return Twin(twin, progress, problem.layout.vector(Model(kernel, mean, with_fields(likelihood, scale=scale))))

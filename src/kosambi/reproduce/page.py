@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kosambi.reproduce.experiment import Experiment, Scale
+from kosambi.reproduce.machine import label
 from kosambi.reproduce.store import Store
 
 INTRODUCTION = """# Results
@@ -62,6 +63,5 @@ def _machines(machines: list[dict[str, Any]], name: str) -> str:
     lines = []
     for machine in machines:
         versions = ", ".join(f"{package} {version}" for package, version in machine["versions"].items())
-        cores = f"{machine['cores']} core{'s' if machine['cores'] > 1 else ''} a cell"
-        lines.append(f"{machine['processor']}, {cores}, Python {machine['python']}, {versions}")
+        lines.append(f"{label(machine)} for a cell, Python {machine['python']}, {versions}")
     return f"Measured on: {'; '.join(lines)}. `kosambi reproduce {name}`\n"

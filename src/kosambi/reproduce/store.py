@@ -15,6 +15,7 @@ from typing import Any
 
 from kosambi.errors import FileError, InputError
 from kosambi.reproduce.experiment import Cell, Found
+from kosambi.reproduce.machine import label
 
 Record = dict[str, Any]
 
@@ -40,8 +41,15 @@ class Store:
         return found
 
     def found(self) -> Found:
-        """What finished cells returned."""
-        return {name: record["result"] for name, record in self.records().items() if "result" in record}
+        """What finished cells returned, and under "machine" what they were computed on, where that is known."""
+        machines = self.machines()
+        found = {}
+        for name, record in self.records().items():
+            if "result" in record:
+                where = record.get("machine", {})
+                where = machines[where] if isinstance(where, int) else where
+                found[name] = {**record["result"], **({"machine": label(where)} if where else {})}
+        return found
 
     def machines(self) -> list[Any]:
         """Those that the cells in the one file were computed on."""

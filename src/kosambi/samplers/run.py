@@ -26,6 +26,7 @@ from kosambi.target import Target
 BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in (MALA, HMC, Exact, EulerMaruyama, Tempering)}
 LARGEST_FOR_TEMPERING = 50_000
 """Rows times coordinates up to which "auto" may take `Tempering` by itself."""
+_PRODUCTS = 10
 # Far from small numbers, which fold into the keys that splitting gives.
 _SECOND_RUN = 2**30
 PRECISIONS = {"float64": np.float64, "float32": np.float32}
@@ -123,7 +124,9 @@ def _reason(sampler: object) -> str:
 
 def _is_affordable(target: Target) -> bool:
     """Whether a thousand replicas can be moved thousands of times in about a minute."""
-    return target.x.shape[0] * int(np.prod(target.shape)) <= LARGEST_FOR_TEMPERING
+    # A value of the cost takes as long as ten products; the optimal potential has one at each node.
+    further = _PRODUCTS * (target.num_nodes - 1)
+    return target.x.shape[0] * (int(np.prod(target.shape)) + further) <= LARGEST_FOR_TEMPERING
 
 
 def _as_start(sampler: AbstractSampler, initial: ArrayLike | None) -> str | Array:

@@ -70,7 +70,7 @@ def _import_all(method: str) -> None:
     names += ["sklearn.gaussian_process", "sklearn.linear_model"]
     if method.startswith("svgp"):
         names += ["gpytorch"]
-        variational.use_own_cores()
+        variational.use_same_machine()
     for name in names:
         importlib.import_module(name)
 

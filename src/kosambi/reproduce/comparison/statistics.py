@@ -65,6 +65,19 @@ def difference(first: Values, second: Values) -> Difference | None:
     return Difference(float(gaps.mean()), error, p_value, len(gaps))
 
 
+def speed(found: Found, data: str, likelihood: str, slow: str, fast: str) -> float | None:
+    """How many times as long the first method takes, over the splits that both did on the same machine."""
+    common = []
+    both = [values(found, data, likelihood, method, "seconds") for method in (slow, fast)]
+    for seed in sorted(set(both[0]) & set(both[1])):
+        places = [found[cell_name(data, likelihood, method, seed)].get("machine") for method in (slow, fast)]
+        if places[0] == places[1]:
+            common.append(seed)
+    if not common:
+        return None
+    return sum(both[0][seed] for seed in common) / sum(both[1][seed] for seed in common)
+
+
 def holm(p_values: list[float]) -> list[float]:
     """Holm's correction for several tests at once, in the order given.
 

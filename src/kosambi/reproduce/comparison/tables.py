@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from kosambi.reproduce.comparison import verdicts
 from kosambi.reproduce.comparison.data import CLASSIFICATION, REGRESSION
 from kosambi.reproduce.comparison.methods import LABELS
 from kosambi.reproduce.comparison.paper import printed
-from kosambi.reproduce.comparison.statistics import Values, deviation, difference, holm, mean, stars, values
+from kosambi.reproduce.comparison.statistics import Values, deviation, difference, holm, mean, speed, stars, values
 from kosambi.reproduce.experiment import Found
 
 NUMBERS = {"nll": "Negative log likelihood", "mae": "Mean absolute error", "crps": "CRPS"}
@@ -182,15 +180,14 @@ def _seconds(found: Found, names: tuple[str, ...], likelihood: str) -> str:
             late = " ⏱" if stopped and not all(stopped.values()) and method.startswith("svgp") else ""
             cells.append(f"{mean(row[method]):.1f}{late}" if method in row else "–")
         for slow, fast in pairs:
-            both = slow in row and fast in row
-            ratio = mean(row[slow]) / mean(row[fast]) if both else math.nan
-            cells.append(f"{ratio:.2g}" if both else "–")
+            ratio = speed(found, name, likelihood, slow, fast)
+            cells.append("–" if ratio is None else f"{ratio:.2g}")
         lines.append(cells)
     title = f"### Seconds of a fit, {NOISE[likelihood]}"
     legend = (
         "From a cold start, compilation included, on one core each where the machine has several; learning of the "
         "recipe's hyperparameters counts for both methods that use them. ⏱: at least one split was stopped by the time "
-        "limit. Ratios above 1: kosambi is faster."
+        "limit. Ratios are of the splits that both methods did on the same machine; above 1: kosambi is faster."
     )
     return f"{title}\n\n{legend}\n\n{_markdown(head, lines)}"
 

@@ -2,7 +2,8 @@
 
 Matérn-5/2 with a lengthscale for each column and an output scale, a constant mean, standardised inputs, a whitened
 variational law, float64. Everything is learned, inducing points (k-means at first) included, by Adam at 0.01 with
-batches of 1024 on the evidence lower bound. `descent` has the paper's version. Heavy imports are inside functions.
+batches of 1024 on the evidence lower bound, on the device that JAX uses. `descent` has the paper's version. Heavy
+imports are inside functions.
 """
 
 from __future__ import annotations
@@ -32,12 +33,15 @@ class Trained(NamedTuple):
     facts: dict[str, Any]
 
 
-def use_own_cores() -> None:
-    """One thread of PyTorch for each core that this process may use."""
+def use_same_machine() -> None:
+    """One thread of PyTorch for each core that this process may use, and the accelerator if JAX computes on it."""
+    import jax
     import torch
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     torch.set_num_threads(cores)
+    if jax.default_backend() == "gpu" and torch.cuda.is_available():
+        torch.set_default_device("cuda")
 
 
 def r_kernel(kernel: ko.kernels.SquaredExponential, points: np.ndarray) -> Any:
@@ -77,7 +81,8 @@ def as_practitioner(train: Part, likelihood: str, number: int, seed: int, limit:
     began = time.perf_counter()
     points = _centres(train.x, number, seed)
     model = sparse_model(points, kernel, learn_points=True)
-    noise = likelihood_of(likelihood, None)
+    # GPyTorch's quadrature makes its nodes on the processor, whatever the default device is.
+    noise = likelihood_of(likelihood, None).to(torch.get_default_device())
     elbo = gpytorch.mlls.VariationalELBO(noise, model, num_data=len(train.y))
     optimiser = torch.optim.Adam([*model.parameters(), *noise.parameters()], lr=0.01)
     losses: list[float] = []
@@ -119,8 +124,8 @@ def predictor(trained: Trained, likelihood: str) -> Callable[[np.ndarray], Predi
         with torch.no_grad(), gpytorch.settings.fast_pred_var(False):
             for begin in range(0, len(x), BATCH):
                 latent = trained.model(torch.as_tensor(x[begin : begin + BATCH], dtype=torch.float64))
-                means.append(latent.mean.numpy())
-                deviations.append(latent.variance.clamp_min(0.0).sqrt().numpy())
+                means.append(latent.mean.cpu().numpy())
+                deviations.append(latent.variance.clamp_min(0.0).sqrt().cpu().numpy())
         return normal_latent(law, np.concatenate(means), np.concatenate(deviations))
 
     return predict
