@@ -15,6 +15,7 @@ import scipy.special
 from jaxtyping import Float
 
 import kosambi as ko
+from kosambi._types import Key
 from kosambi.reproduce._distances import Yardstick
 from kosambi.reproduce._long_run import long_run
 from kosambi.reproduce._small_problems import Problem, small_problem
@@ -45,9 +46,9 @@ def both_potentials(problem: str, seed: int, sizes: list[int], num_rows: int, nu
         num_rows: N, at most 300 so that the full posterior can be had.
         num_particles: J.
     """
-    model = _model(problem, seed, num_rows)
     # Keys of one purpose each, so that other sizes leave the reference as it is.
-    reference_key, value_key, run_key, function_key = jax.random.split(jax.random.key(31 + seed), 4)
+    learn_key, reference_key, value_key, run_key = jax.random.split(jax.random.key(31 + seed), 4)
+    model = _model(learn_key, problem, seed, num_rows)
     run = long_run(reference_key, model.prior, model.likelihood, model.x, model.y)
     judged = np.random.default_rng(seed).permutation(len(model.x_test))[:NUM_JUDGED]
     yardstick = Yardstick(run.values(value_key, model.x_test[judged]))
@@ -58,7 +59,8 @@ def both_potentials(problem: str, seed: int, sizes: list[int], num_rows: int, nu
         row: dict[str, Any] = {"M": size}
         found: dict[str, Scores] = {}
         values: dict[str, Float[np.ndarray, "J T"]] = {}
-        for kind, key in zip(("projected", "optimal"), jax.random.split(size_key), strict=True):
+        for kind, keys in zip(("projected", "optimal"), jax.random.split(size_key, (2, 2)), strict=True):
+            key, function_key = keys
             posterior = ko.infer(
                 key,
                 model.prior,
@@ -118,7 +120,7 @@ def scores(model: Problem, means: Float[np.ndarray, "J T"], deviation: Float[np.
     return Scores(whole, float(np.std(influence, ddof=1) / np.sqrt(len(each))))
 
 
-def _model(problem: str, seed: int, num_rows: int) -> Problem:
+def _model(key: Key, problem: str, seed: int, num_rows: int) -> Problem:
     if problem in SYNTHETIC:
         return small_problem(problem, "process", num_rows, num_test=400, seed=seed)
     x, y = read(problem)
@@ -134,6 +136,6 @@ def _model(problem: str, seed: int, num_rows: int) -> Problem:
         likelihood, mean = ko.likelihoods.Poisson(link="exp"), float(np.log(y[train].mean()))
     start = ko.GaussianProcess(ko.kernels.Matern52(np.sqrt(x.shape[1]), 1.0, active_dims=None), mean)
     prior, likelihood, _ = ko.fit_hyperparameters(
-        jax.random.key(30 + seed), start, likelihood, x[train], y[train], num_restarts=1, progress=False
+        key, start, likelihood, x[train], y[train], num_restarts=1, progress=False
     )
     return Problem(prior, likelihood, x[train], y[train], x[test], y[test])
