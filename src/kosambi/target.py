@@ -5,8 +5,6 @@ r"""The law that a sampler draws from: exp(−V) over the coordinates of a basis
 
 with σ_n² the residual variance of the basis at x_n. Both carry the same additive constants. Everything is computed in
 whitened coordinates w = L⁻¹u, where the prior is standard normal; `potential` and `gradient` speak of u.
-
-Expanding the cost, the two differ by about ½ Σ_n c''_n σ_n², which is how "auto" chooses between them.
 """
 
 from __future__ import annotations
@@ -24,14 +22,8 @@ from kosambi.basis import AbstractBasis
 from kosambi.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, QuadraticTerm
 from kosambi.errors import InputError, as_float_array, as_inputs, is_traced
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
+from kosambi.potential import as_kind, better_kind
 from kosambi.precision import Module, at_rest, compiled, public
-
-OPEN = 0.02
-"""Nats a datum by which the potentials must differ for "auto" to take the optimal one."""
-MOST_NODES = 136
-"""Nodes of its quadrature beyond which "auto" finds it too dear."""
-# Where digits of the potential beyond the sixth do not matter, as in sampling, half the nodes do.
-_FEWER, _FEWEST = 0.5, 21
 
 
 class Target(Module):
@@ -77,7 +69,7 @@ class Target(Module):
         num_nodes: int | None = None,
     ) -> None:
         self.basis, self.likelihood = _as_model(basis, likelihood)
-        self.kind = _as_kind(potential, basis, likelihood)
+        self.kind = as_kind(potential, basis, likelihood)
         self.x = as_inputs("x", x, basis.inducing_points.shape[1])
         if is_traced((basis, likelihood, self.x, y)):
             raise InputError(
@@ -87,7 +79,7 @@ class Target(Module):
         check_length("y", self.y, self.x)
         self.weights = None if weights is None else as_weights(weights, self.x)
         if self.kind == "auto":
-            self.kind, num_nodes = _better_kind(basis, likelihood, self.x, self.y, self.weights, num_nodes)
+            self.kind, num_nodes = better_kind(basis, likelihood, self.x, self.y, self.weights, num_nodes)
         offset = at_rest(basis.prior.mean_at(self.x))
         # Formed once: a triangular solve for every particle at every step would cost as much as the data.
         self.inverse_root = basis.whiten(np.eye(basis.size))
@@ -267,49 +259,6 @@ def _as_model(basis: object, likelihood: object) -> tuple[AbstractBasis, Abstrac
             "A cost of your own is `Custom(cost)`."
         )
     return basis, likelihood
-
-
-def _as_kind(potential: object, basis: AbstractBasis, likelihood: AbstractLikelihood) -> str:
-    if potential not in ("projected", "optimal", "auto"):
-        raise InputError(f'`potential` must be "projected", "optimal" or "auto". Got {potential!r}.')
-    if potential == "optimal" and isinstance(likelihood, CustomJoint):
-        raise InputError(
-            "The optimal potential of `CustomJoint` is an N-dimensional integral, because the loss does not split over "
-            'data. Use potential="projected".'
-        )
-    if potential == "optimal" and not basis.is_conditional:
-        raise InputError(
-            f"The optimal potential needs the conditional law of F given u. `{type(basis).__name__}` follows the "
-            "paper's projection, which is not it. "
-            'Use `RitzBasis` or `PointBasis`, or potential="projected".'
-        )
-    return str(potential)
-
-
-def _better_kind(
-    basis: AbstractBasis, likelihood: AbstractLikelihood, x: Array, y: Array, weights: Array | None, asked: int | None
-) -> tuple[str, int | None]:
-    """The potential that "auto" stands for, and the nodes of its quadrature.
-
-    Both have the same law for a Gaussian likelihood. With several latent functions the integrals have as many
-    dimensions, and a cost with two equal signs has poles: there the projected potential stays.
-    """
-    is_usual = likelihood.num_latents == 1 and not likelihood.is_even
-    if isinstance(likelihood, Gaussian | CustomJoint) or not basis.is_conditional or not is_usual:
-        return "projected", asked
-    variance = np.asarray(basis.residual_variance(x))
-    differences = np.asarray(_left_open(likelihood, y, variance))
-    if not np.average(differences, weights=weights) > OPEN:
-        return "projected", asked
-    needed = len(likelihood.rule(np.sqrt(variance)).nodes)
-    number = asked if asked is not None else max(_FEWEST, int(_FEWER * needed))
-    return ("optimal", number) if number <= MOST_NODES else ("projected", asked)
-
-
-@compiled
-def _left_open(likelihood: AbstractLikelihood, y: Array, variance: Array) -> Float[Array, " N"]:
-    """½ c''_n σ_n², where the data say that f lies."""
-    return 0.5 * likelihood.raw_curvature(y, likelihood.raw_rough_latent(y)) * variance
 
 
 def check_length(name: str, values: Array, x: Array) -> None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from kosambi.reproduce.comparison.data import CLASSIFICATION, REGRESSION
+from kosambi.reproduce.comparison.data import CLASSIFICATION, REGRESSION, ROWS
 from kosambi.reproduce.comparison.paper import SPLITS, printed
 from kosambi.reproduce.comparison.sections import Setting, beside_code, beside_exact, code_means, diffusions, say
 from kosambi.reproduce.comparison.statistics import deviation, difference, mean, speed, values
@@ -178,11 +178,22 @@ def _coverage(found: Found, settings: list[Setting]) -> str:
             total += 1
             if abs(mean(some) - 0.95) > 0.03:
                 spread = deviation(some) / math.sqrt(len(some))
-                lines.append(f"- {say((data, likelihood))}, {label}: {mean(some):.3f} (standard error {spread:.3f})")
+                rows = 0.1 * ROWS[data] * len(some)
+                chance = math.sqrt(0.95 * 0.05 * (2.0 if label == "conformal" else 1.0) / rows)
+                lines.append(
+                    f"- {say((data, likelihood))}, {label}: {mean(some):.3f} (standard error over splits {spread:.3f}; "
+                    f"of exact intervals, by the number of rows, {chance:.3f})"
+                )
     if not total:
         return ""
     first = f"**(d) Coverage of kosambi (defaults).** {len(lines)} of {total} are more than 0.03 from 0.95."
-    return "\n".join([first + ("\n" if lines else ""), *lines])
+    if lines:
+        first += (
+            " Two causes: plain intervals have hyperparameters at their best values, whose own uncertainty would "
+            "widen them, most where the training rows are few; and the test rows are few (for conformal intervals the "
+            "validation rows, as many again, too).\n"
+        )
+    return "\n".join([first, *lines])
 
 
 def _ratios(found: Found, settings: list[Setting]) -> str:
