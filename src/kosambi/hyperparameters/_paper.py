@@ -7,7 +7,7 @@ averaged before the softplus that makes them positive. Labels are turned into tw
 to the residuals. The result is then used inside r, whose scale differs from that of k; "evidence" does not do that.
 
 Beside the code's start (0.693 everywhere) the usual values of the data are tried: with inputs that are not scaled the
-former lies where the likelihood is flat.
+former lies where the likelihood is flat. "published" has the code's start alone, to show what follows from it.
 """
 
 from __future__ import annotations
@@ -45,14 +45,19 @@ class Settings(NamedTuple):
 
     rows: int
     subsets: int
+    usual_start: bool = True
+    """Whether a search from the usual values of the data is made too."""
 
 
-def settings(likelihood: AbstractLikelihood, rows: int | None, subsets: int | None) -> Settings:
+def settings(
+    likelihood: AbstractLikelihood, rows: int | None, subsets: int | None, *, usual_start: bool = True
+) -> Settings:
     """The paper's, unless others are given."""
     usual = Settings(2000, 10) if likelihood.num_labels is None else Settings(1000, 5)
     return Settings(
         usual.rows if rows is None else as_count("max_rows", rows),
         usual.subsets if subsets is None else as_count("num_restarts", subsets),
+        usual_start,
     )
 
 
@@ -77,7 +82,7 @@ def fit(task: Task, chosen: Settings) -> Outcome:
     for rows in subsets:
         for target, known in targets:
             task.show.update("exact Gaussian process", len(found), len(subsets) * len(targets))
-            found.append(_fit_one(task, given, layout, task.x[rows], target[rows], known[rows]))
+            found.append(_fit_one(task, given, layout, task.x[rows], target[rows], known[rows], chosen.usual_start))
     average = _average(layout, given, [one.minimum.vector for one in found])
     residuals = np.concatenate([one.residuals for one in found])
     learned = _likelihood(likelihood, average.likelihood, residuals, task.layout)
@@ -159,7 +164,7 @@ def _subsets(generator: np.random.Generator, x: np.ndarray, chosen: Settings) ->
     ]
 
 
-def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known: Array) -> _Fit:
+def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known: Array, usual_start: bool) -> _Fit:
     likelihood = given.likelihood
     process = GaussianProcess(given.kernel)
     scales = Scales.of(process, likelihood, x, y, True)
@@ -175,7 +180,7 @@ def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known
     objective = ExactEvaluator(layout, given, process, x, y, None, known)
     found = [
         minimise(objective, vector, bounds.lower, bounds.upper, task.max_iterations, task.record, bounds.scale)
-        for vector in (begin, layout.vector(usual))
+        for vector in (begin, *([layout.vector(usual)] if usual_start else []))
     ]
     best = min(found, key=lambda one: one.value)
     return _Fit(best, bounds, np.asarray(_residuals(layout, best.vector, given, x, y, known)))

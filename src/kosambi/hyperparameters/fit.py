@@ -27,7 +27,7 @@ from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.progress import Progress
 from kosambi.target import as_weights, check_length
 
-METHODS = ("evidence", "paper", "indicators")
+METHODS = ("evidence", "paper", "published", "indicators")
 
 
 @public
@@ -62,9 +62,10 @@ def fit_hyperparameters(
         x: (N, D), the inputs.
         y: (N,), the observations.
         method: "evidence", which maximises the evidence of this very model (see `kosambi.evidence`), or "paper", which
-            fits the kernel as that of an exact Gaussian process (the paper's recipe, for comparison), or "indicators",
-            for `Categorical` with many classes or rows: the shape of the kernel from regressions on the indicators of
-            the classes, its variance from the evidence.
+            fits the kernel as that of an exact Gaussian process (the paper's recipe, for comparison), or "published",
+            the same from the start of the paper's code alone, which lies where the likelihood is flat if x is not
+            scaled, or "indicators", for `Categorical` with many classes or rows: the shape of the kernel from
+            regressions on the indicators of the classes, its variance from the evidence.
         num_inducing: M, for "evidence"; at most 300 when None. "auto" leaves M to `infer(num_inducing="auto")`: up to
             2000 rows a Gaussian likelihood then has its exact evidence, and no inducing points are moved.
         weights: (N,), how often each datum counts, for "evidence"; starts of the search do not look at them.
@@ -114,14 +115,16 @@ def fit_hyperparameters(
     with Progress(progress) as show:
         limit = as_count("max_iterations", max_iterations)
         task = Task(generator, given, likelihood, x, y, counts, layout, limit, record, show)
-        if method == "paper":
+        if method in ("paper", "published"):
             if num_inducing is not None:
                 raise InputError(
-                    'method="paper" fits an exact Gaussian process, without inducing points. Leave out `num_inducing`.'
+                    f'method="{method}" fits an exact Gaussian process, without inducing points. Leave out '
+                    "`num_inducing`."
                 )
             if counts is not None:
-                raise InputError('method="paper" does not know weights. Leave them out, or use method="evidence".')
-            found = _paper.fit(task, _paper.settings(likelihood, max_rows, num_restarts))
+                raise InputError(f'method="{method}" does not know weights. Leave them out, or use method="evidence".')
+            usual = method == "paper"
+            found = _paper.fit(task, _paper.settings(likelihood, max_rows, num_restarts, usual_start=usual))
         elif method == "indicators":
             if not isinstance(likelihood, Categorical) or isinstance(given, GaussianRandomElement):
                 raise InputError('method="indicators" is for `Categorical` with a `GaussianProcess`. Use "evidence".')

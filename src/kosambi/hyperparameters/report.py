@@ -13,7 +13,7 @@ class FitReport:
     """How hyperparameters were found, and what to make of them."""
 
     method: str
-    """"evidence", "paper" or "indicators"."""
+    """"evidence", "paper", "published" or "indicators"."""
     objective: float
     """What was maximised: the log evidence plus the log of the weak prior ("evidence"), or the log marginal likelihood
     of the exact Gaussian process, averaged over its subsets ("paper"), or the log evidence of the regressions plus the

@@ -13,6 +13,7 @@ from kosambi.reproduce.experiment import Found
 
 COLOURS = {
     "faithful": "#8c6bb1",
+    "from_code": "#c994c7",
     "kosambi_root": "#41ab5d",
     "kosambi": "#006d2c",
     "svgp_paper": "#fdae6b",

@@ -43,7 +43,7 @@ def _cell(scale: Scale, data: str, likelihood: str, method: str, seed: int) -> C
     arguments: dict[str, Any] = {"data": data, "likelihood": likelihood, "seed": seed}
     if method.startswith("svgp") or method == "euler":
         arguments["limit"] = scale.limit
-    if method in ("faithful", "svgp_paper", "euler"):
+    if method in ("faithful", "from_code", "svgp_paper", "euler"):
         arguments["subsets"] = SUBSETS[likelihood] if scale.limit >= LONG else SHORT
     name = cell_name(data, likelihood, method, seed)
     if method == "euler":
@@ -64,7 +64,7 @@ def cell_name(data: str, likelihood: str, method: str, seed: int) -> str:
 
 def methods_for(data: str, likelihood: str) -> list[str]:
     """The methods that are run on a data set."""
-    chosen = ["kosambi", "kosambi_root", "faithful", "svgp_paper", "svgp", "svgp_512"]
+    chosen = ["kosambi", "kosambi_root", "faithful", "from_code", "svgp_paper", "svgp", "svgp_512"]
     few = 0.8 * ROWS[data] <= MOST_ROWS
     if likelihood == "gaussian" and few:
         chosen.append("exact")
@@ -81,7 +81,7 @@ def splits(scale: Scale, likelihood: str, method: str) -> range:
         return range(1)
     if not scale.quick:
         return range(scale.splits)
-    is_slow = likelihood == "student_t" or method in ("svgp_512", "svgp_paper")
+    is_slow = likelihood == "student_t" or method in ("svgp_512", "svgp_paper", "from_code")
     return range(1 if is_slow else scale.splits)
 
 
@@ -94,6 +94,6 @@ def expected_seconds(data: str, likelihood: str, method: str, limit: float) -> f
         return limit + (20.0 * thousands if method == "svgp_paper" else 0.0)
     if method == "kosambi":
         return 20.0 + (8.0 if likelihood == "student_t" else 5.0) * thousands**2
-    if method in ("faithful", "kosambi_root"):
+    if method in ("faithful", "from_code", "kosambi_root"):
         return 15.0 + 20.0 * thousands
     return 10.0 * thousands

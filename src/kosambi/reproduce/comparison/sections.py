@@ -44,12 +44,12 @@ def beside_exact(found: Found, settings: list[Setting]) -> str:
     return "### kosambi minus exact GP: NLL with standard error\n\n" + "\n".join(lines)
 
 
-def code_means(found: Found, data: str, likelihood: str, metric: str) -> dict[str, Values]:
+def code_means(found: Found, data: str, likelihood: str, metric: str, method: str = "faithful") -> dict[str, Values]:
     """Scores of the published code's predictions from the recipe's draws, by variant and split."""
     cells = {
         seed: found[name]["code"]
         for seed in range(100)
-        if (name := cell_name(data, likelihood, "faithful", seed)) in found and "code" in found[name]
+        if (name := cell_name(data, likelihood, method, seed)) in found and "code" in found[name]
     }
     return {
         variant: some

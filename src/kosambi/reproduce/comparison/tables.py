@@ -30,7 +30,9 @@ is the best mean of those run here. Stars belong to the better of kosambi (defau
 mean: a paired t-test over splits, corrected by Holm for the rows of the table, at 95 % (\\*) or 99 % (\\*\\*).
 A dash: not run."""
 _METHODS = """*kosambi, paper's recipe*: random element with the empirical measure, hyperparameters of an exact process,
-Nyström coordinates on int(√N) points, inputs not scaled, drawn exactly or by MALA. *kosambi* and *kosambi,
+Nyström coordinates on int(√N) points, inputs not scaled, drawn exactly or by MALA. *The same, code's
+start*: the kernel is searched for from the start of the paper's code alone (0.693 for every lengthscale),
+which for inputs that are not scaled may lie where the likelihood is flat. *kosambi* and *kosambi,
 M = √N*: the estimators with their defaults, with the number of inducing points chosen or given. *SVGP as in
 the paper*: GPyTorch, the covariance r with kernel and points of the recipe kept, three learning rates of
 plain gradient descent with a third of the time limit each, the lowest final training loss kept; noise
