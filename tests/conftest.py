@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import jax
 import jaxtyping
 import numpy as np
@@ -7,6 +9,8 @@ import pytest
 
 import kosambi as ko
 
+# Memory maps of a process above which compiled programs are thrown away: at 65,530 the compiler crashes.
+MOST_MAPS = 30_000
 # Cases that take long and whose neighbours check the same code on other input; `make test-slow` runs them all.
 SLOW = (
     "test_project.py::test_code_in_the_documentation_runs[guide.md]",
@@ -120,6 +124,15 @@ def pytest_collection_modifyitems(items):
         is_ritz = "test_optimal_is_the_expectation" in item.nodeid and item.nodeid.endswith("-Ritz]")
         if is_ritz or item.nodeid.removeprefix("tests/").startswith(SLOW):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_for_the_compiler():
+    """Every compiled program holds memory maps, of which a process may have only so many."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.is_file() and len(maps.read_text().splitlines()) > MOST_MAPS:
+        jax.clear_caches()
 
 
 @pytest.fixture(autouse=True)

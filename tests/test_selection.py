@@ -178,10 +178,16 @@ def test_budgets_end_the_growth_and_say_so():
 
 def test_what_cannot_be_drawn_from_in_time_is_not_chosen(monkeypatch):
     rough = ko.GaussianProcess(ko.kernels.Matern12(0.05))
-    monkeypatch.setattr(selection_module, "PER_SECOND", 12 * 600 / 120.0)
-    with pytest.warns(TruncationWarning, match="time"):
+    monkeypatch.setattr(selection_module, "_FIRST", 32)
+    monkeypatch.setattr(selection_module, "PER_SECOND", 40 * 600 / 120.0)
+    with pytest.warns(TruncationWarning, match="draws with more"):
         selection = ko.select_inducing(rough, lk.StudentT(4.0, 0.01), WIDE, WAVES)
-    assert (selection.num_inducing, selection.reason) == (12, "time")
+    assert (selection.num_inducing, selection.reason) == (40, "drawing")
+    assert not selection.is_enough
+    # Never fewer than the first pass tries, however many rows there are.
+    monkeypatch.setattr(selection_module, "PER_SECOND", 1.0)
+    with pytest.warns(TruncationWarning, match="draws with more"):
+        assert ko.select_inducing(rough, lk.StudentT(4.0, 0.01), WIDE, WAVES).num_inducing == 32
     # Nothing is stepped for a Gaussian likelihood.
     assert ko.select_inducing(rough, lk.Gaussian(0.01), WIDE, WAVES).num_inducing > 100
 

@@ -67,6 +67,7 @@ REASONS = {
     "rows": "there are no more distinct rows",
     "memory": "the budget of memory is spent; more points may do better",
     "time": "the budget of time is spent; more points may do better",
+    "drawing": "draws with more would take minutes; more points may do better",
 }
 
 
@@ -77,7 +78,7 @@ class Selection:
     indices: Int[np.ndarray, " M"]
     """Rows of x, in greedy order."""
     reason: str
-    """What ended the growth: "prediction", "certificate", "variance", "rows", "memory" or "time"."""
+    """What ended the growth: "prediction", "certificate", "variance", "rows", "memory", "time" or "drawing"."""
     tolerance: float
     """Nats an observation."""
     sizes: Int[np.ndarray, " T"]
@@ -101,7 +102,7 @@ class Selection:
     @property
     def is_enough(self) -> bool:
         """Whether the answer is not that of a budget."""
-        return self.reason not in ("memory", "time")
+        return self.reason not in ("memory", "time", "drawing")
 
     def __str__(self) -> str:
         at = int(np.flatnonzero(self.sizes == self.num_inducing)[0])
@@ -140,7 +141,7 @@ def select_inducing(
         weights: (N,), how often each datum counts; once when None.
         tolerance: nats an observation that more points may gain.
         max_seconds: budget of time, of the search and (except for a Gaussian likelihood) of drawing with the answer:
-            rows times points are at most 8 million for 120 s.
+            rows times points are at most 8 million for 120 s, but points at least 256 and √N.
         max_bytes: budget of memory.
 
     >>> import numpy as np, kosambi as ko
@@ -176,10 +177,9 @@ def select_inducing(
     distinct = len(np.unique(np.asarray(x), axis=0))
     afford = max(SMALLEST, int(max_bytes / (8 * _MATRICES * len(y))))
     # The draws come afterwards: a thousand steps of a hundred particles, unless they need none.
-    can_be_drawn = (
-        distinct if isinstance(likelihood, Gaussian) else max(SMALLEST, int(PER_SECOND * max_seconds / len(y)))
-    )
-    short_of = "memory" if afford <= can_be_drawn else "time"
+    can_be_drawn = max(_FIRST, int(np.sqrt(len(y))), int(PER_SECOND * max_seconds / len(y)))
+    can_be_drawn = distinct if isinstance(likelihood, Gaussian) else can_be_drawn
+    short_of = "memory" if afford <= can_be_drawn else "drawing"
     afford = min(afford, can_be_drawn)
     search = _Search(prior, likelihood, np.asarray(x), np.asarray(y), counts, tolerance)
     cap = min(_FIRST, distinct, afford)

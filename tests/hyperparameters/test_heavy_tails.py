@@ -7,7 +7,7 @@ import pytest
 import kosambi as ko
 from kosambi.errors import HyperparameterWarning
 from kosambi.evidence import log_evidence
-from kosambi.hyperparameters import _heavy_tails
+from kosambi.hyperparameters import _heavy_tails, _rounds
 
 NOISE = 0.1
 
@@ -73,6 +73,9 @@ def test_a_kernel_that_outliers_have_spoiled_is_learned_again_with_the_tails(mon
     assert report.log_evidence > without.log_evidence + 10.0
     assert 0.5 * NOISE < float(learned.scale) < 2.0 * NOISE
     assert 0.1 < float(kernel.variance) < 10.0
+    # What is told is told of the kernel that is returned.
+    assert (report.num_rows, without.num_rows) == (300, 350)
+    assert report.gradient_norm < 1.0
 
 
 def test_a_kernel_for_tails_that_is_not_better_is_not_taken(monkeypatch):
@@ -107,3 +110,48 @@ def test_an_interruption_leaves_the_kernel_of_gaussian_noise(monkeypatch):
     assert not report.converged
     assert float(kernel.lengthscale) == pytest.approx(float(gaussian.lengthscale), rel=0.05)
     assert float(learned.scale) == pytest.approx(0.7 * float(noise.noise), rel=0.05)
+
+
+def test_an_interruption_of_the_main_search_returns_what_the_short_ones_found(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_rounds, "_main_search", interrupt)
+    x, y = smooth_data(320, outliers=0.0)
+    with pytest.warns(HyperparameterWarning, match="interrupted"):
+        _, learned, report = learn(x, y, ko.likelihoods.StudentT(scale=0.5))
+    assert np.isfinite(float(learned.scale))
+    assert not report.converged
+    assert np.isnan(report.log_evidence)
+
+
+def test_the_evidence_is_of_the_rows_that_the_kernel_was_learned_from(monkeypatch):
+    monkeypatch.setattr(_heavy_tails, "FULL_ROWS", 310)
+    x, y = rough_data(350)
+    kernel, learned, report = learn(x, y, ko.likelihoods.StudentT(scale=0.5))
+    assert report.num_rows == 350
+    assert report.inducing_points.shape == (310, 1)
+    expected = log_evidence(ko.GaussianProcess(kernel), learned, x, y, report.inducing_points)
+    assert report.log_evidence == pytest.approx(float(expected), abs=1e-6)
+    assert len(report.trace) > 10
+
+
+def test_one_thinned_measure_for_all_evidences_and_few_rows(monkeypatch):
+    seen = []
+
+    def spy(few, twin, found):
+        seen.append((few.prior, twin.problem.prior))
+        return True
+
+    monkeypatch.setattr(_heavy_tails, "_tails_matter", spy)
+    x, y = smooth_data(320, outliers=0.0)
+    prior = ko.GaussianRandomElement(ko.kernels.Matern32(1.0, 1.0), ko.measures.empirical(x))
+    likelihood = ko.likelihoods.StudentT(scale=0.5)
+    _, learned, report = ko.fit_hyperparameters(
+        jax.random.key(0), prior, likelihood, x, y, num_inducing="auto", max_rows=60, num_restarts=0, max_iterations=60
+    )
+    first, second = seen[0]
+    np.testing.assert_array_equal(first.measure.points, second.measure.points)
+    assert report.num_support == len(first.measure.points) <= 60
+    assert report.num_rows <= 60
+    assert 0.5 * NOISE < float(learned.scale) < 2.0 * NOISE

@@ -16,7 +16,7 @@ from kosambi.evidence import JITTER, log_evidence
 from kosambi.hyperparameters._all_rows import Refined, refine
 from kosambi.hyperparameters._layout import rebuilt
 from kosambi.hyperparameters._notes import notes_of
-from kosambi.hyperparameters._objective import Problem, choose_points
+from kosambi.hyperparameters._objective import Problem
 from kosambi.hyperparameters._rounds import Progress, searched
 from kosambi.hyperparameters._rows import EXACT_ROWS, MOST_INDUCING, num_support, subset, thinned
 from kosambi.hyperparameters._search import projected_norm
@@ -29,6 +29,15 @@ HEAVY = 0.05
 """Nats a datum by which tails must raise the evidence for a kernel to be learned with them."""
 
 
+@dataclasses.dataclass(frozen=True)
+class _Kernel:
+    """A kernel that was found, the problem that it was found with, and the noise that goes with it."""
+
+    problem: Problem
+    progress: Progress
+    noise: Refined
+
+
 def applies(task: Task) -> bool:
     """Whether the noise is learned, has a Gaussian twin, and the rows are more than a search with all of them takes."""
     learned = any(parameter.name == "likelihood.scale" for parameter, _ in task.layout.entries())
@@ -37,30 +46,35 @@ def applies(task: Task) -> bool:
 
 def fit(task: Task, max_rows: int, num_restarts: int) -> Outcome:
     """The kernel of the twin, or a better one, and the noise that goes with it."""
-    prior = thinned(task.generator, task.prior, max_rows)
-    problem = _problem(_some_rows(dataclasses.replace(task, prior=prior), min(max_rows, EXACT_ROWS)))
+    # Once, so that all evidences are those of one prior.
+    task = dataclasses.replace(task, prior=thinned(task.generator, task.prior, max_rows))
+    rows = _some_rows(task, min(max_rows, EXACT_ROWS))
+    problem = _problem(rows)
     twin = gaussian_twin(task, problem, num_restarts, few_points=False, exact_rows=EXACT_ROWS)
-    progress = dataclasses.replace(twin.progress)
-    found = Refined(problem.model(twin.vector), -np.inf, -np.inf, False, np.inf, ())
-    with progress.interruptible():
-        task.show.update("noise", 0, 2)
-        few = _some_rows(task, FULL_ROWS)
-        found = refine(few, found.model, np.asarray(few.x))
-        if found.log_evidence - _gaussian_evidence(few, twin) > HEAVY * len(few.y):
-            task.show.update("noise", 1, 2)
-            found = _with_tails(task, few, twin, num_restarts, progress, found)
-        progress.converged &= found.converged
-    assert twin.progress.best is not None
-    minimum, bounds = twin.progress.best.minimum, twin.progress.limits
-    slope = max(projected_norm(minimum, bounds.lower, bounds.upper, bounds.scale), found.slope)
-    kernel_bounds = bounds.names_at_bound(twin.problem.layout, minimum.vector)
-    at_bound = (*(name for name in kernel_bounds if name.startswith("kernel")), *found.at_bound)
+    few = _some_rows(task, FULL_ROWS)
+    start = Refined(problem.model(twin.vector), np.nan, np.nan, False, np.nan, ())
+    found = _Kernel(twin.problem, twin.progress, start)
+    evidence, progress = np.nan, dataclasses.replace(twin.progress)
+    if not progress.interrupted:
+        with progress.interruptible():
+            task.show.update("noise", 0, 2)
+            found = dataclasses.replace(found, noise=refine(few, start.model, np.asarray(few.x)))
+            if _learns_kernel(task) and _tails_matter(few, twin, found.noise):
+                task.show.update("noise", 1, 2)
+                found = _with_tails(few, max_rows, num_restarts, twin, found, progress)
+            evidence = found.noise.log_evidence if len(few.x) == len(rows.x) else _evidence(rows, few, found.noise)
+    progress.converged = found.progress.converged and found.noise.converged and not progress.interrupted
+    assert found.progress.best is not None
+    minimum, bounds = found.progress.best.minimum, found.progress.limits
+    slope = float(np.fmax(projected_norm(minimum, bounds.lower, bounds.upper, bounds.scale), found.noise.slope))
+    kernel_bounds = bounds.names_at_bound(found.problem.layout, minimum.vector)
+    at_bound = (*(name for name in kernel_bounds if name.startswith("kernel")), *found.noise.at_bound)
     return Outcome(
-        model=found.model,
-        objective=found.objective,
-        log_evidence=found.log_evidence,
+        model=found.noise.model,
+        objective=found.noise.objective,
+        log_evidence=evidence,
         is_exact=False,
-        bound=found.log_evidence,
+        bound=evidence,
         gradient_norm=slope,
         converged=progress.converged,
         at_bound=at_bound,
@@ -68,9 +82,9 @@ def fit(task: Task, max_rows: int, num_restarts: int) -> Outcome:
         restarts=tuple(progress.restarts),
         rounds=progress.rounds,
         iterations=progress.iterations,
-        num_rows=len(problem.x),
-        num_support=num_support(prior),
-        inducing_points=choose_points(rebuilt(prior, found.model), problem.x, problem.num_inducing),
+        num_rows=len(found.problem.x),
+        num_support=num_support(task.prior),
+        inducing_points=np.asarray(few.x),
         jitter=JITTER,
         warnings=notes_of(progress, at_bound, slope),
     )
@@ -88,21 +102,36 @@ def _problem(task: Task) -> Problem:
     return Problem(task.prior, task.likelihood, task.x, task.y, task.counts, task.layout, number, is_exact=False)
 
 
-def _gaussian_evidence(few: Task, twin: Twin) -> float:
-    """Of the twin on the rows that the noise is learned from."""
+def _learns_kernel(task: Task) -> bool:
+    return any(parameter.name.startswith("kernel") for parameter, _ in task.layout.entries())
+
+
+def _tails_matter(few: Task, twin: Twin, found: Refined) -> bool:
+    """Whether the evidence is higher than with Gaussian noise by so much that outliers may have spoiled the kernel."""
     model = twin.model
-    prior = rebuilt(twin.problem.prior, model)
-    return float(log_evidence(prior, model.likelihood, few.x, few.y, few.x, weights=few.counts))
+    gaussian = log_evidence(rebuilt(few.prior, model), model.likelihood, few.x, few.y, few.x, weights=few.counts)
+    total = len(few.y) if few.counts is None else float(np.sum(few.counts))
+    # Not finite: what the twin has found is of no use with this noise.
+    return not np.isfinite(found.log_evidence) or found.log_evidence - float(gaussian) > HEAVY * total
 
 
-def _with_tails(task: Task, few: Task, twin: Twin, num_restarts: int, progress: Progress, before: Refined) -> Refined:
+def _with_tails(
+    few: Task, max_rows: int, num_restarts: int, twin: Twin, before: _Kernel, progress: Progress
+) -> _Kernel:
     """A kernel that few rows find with the tails, and the noise with it; `before` if that is not better."""
-    problem = _problem(_some_rows(few, MOST_INDUCING))
-    own = searched(task, problem, num_restarts, twin.vector)
+    problem = _problem(_some_rows(few, min(MOST_INDUCING, max_rows)))
+    own = searched(few, problem, num_restarts, twin.vector)
     progress.rounds += own.rounds
     progress.iterations += own.iterations
     if own.interrupted:
         raise KeyboardInterrupt
     assert own.best is not None
-    found = refine(few, problem.model(own.best.minimum.vector), np.asarray(few.x))
-    return found if found.log_evidence > before.log_evidence else before
+    noise = refine(few, problem.model(own.best.minimum.vector), np.asarray(few.x))
+    is_better = not noise.log_evidence <= before.noise.log_evidence
+    return _Kernel(problem, own, noise) if is_better else before
+
+
+def _evidence(rows: Task, few: Task, found: Refined) -> float:
+    """Of the rows that the kernel was learned from, with those that the noise was learned from as points."""
+    prior = rebuilt(rows.prior, found.model)
+    return float(log_evidence(prior, found.model.likelihood, rows.x, rows.y, few.x, weights=rows.counts))

@@ -66,13 +66,13 @@ def fit(task: Task, chosen: Settings) -> Outcome:
     likelihood = task.likelihood
     if likelihood.num_latents > 1 and likelihood.num_labels is None:
         raise InputError(
-            f'method="paper" has no recipe for the latent functions of `{type(likelihood).__name__}`. '
-            'Use method="evidence".'
+            f'The paper has no recipe for the latent functions of `{type(likelihood).__name__}`. Use method="evidence".'
         )
     mixed = [group for group in task.layout.groups if len({p.name.split(".")[0] for p in group}) > 1]
     if mixed:
         raise InputError(
-            f'method="paper" fits the kernel by itself, so {mixed[0][0].name} cannot be tied to {mixed[0][-1].name}. '
+            "The paper's recipe fits the kernel by itself, so "
+            f"{mixed[0][0].name} cannot be tied to {mixed[0][-1].name}. "
             'Use method="evidence".'
         )
     targets = _targets(likelihood, task.y)

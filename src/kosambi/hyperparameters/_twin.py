@@ -48,18 +48,26 @@ def has_twin(likelihood: AbstractLikelihood) -> bool:
 
 
 def gaussian_start(task: Task, problem: Problem, num_restarts: int, few_points: bool) -> Float[np.ndarray, " P"] | None:
-    """Free numbers of the problem at the hyperparameters of its twin with Gaussian noise; None if it has none."""
-    return gaussian_twin(task, problem, num_restarts, few_points).vector if has_twin(problem.likelihood) else None
+    """Free numbers of the problem at the hyperparameters of its twin with Gaussian noise; None if it has none.
+
+    Evaluations count as moves: their objective is not that of the trace.
+    """
+    if not has_twin(problem.likelihood):
+        return None
+    own = Record()
+    twin = gaussian_twin(dataclasses.replace(task, record=own), problem, num_restarts, few_points)
+    task.record.failures += own.failures
+    task.record.moves += len(own.values) + own.moves
+    if twin.progress.interrupted:
+        # Nothing of the problem itself is there to return.
+        raise KeyboardInterrupt
+    return twin.vector
 
 
 def gaussian_twin(
     task: Task, problem: Problem, num_restarts: int, few_points: bool, exact_rows: int = EXACT_ROWS
 ) -> Twin:
-    """What the problem finds with Gaussian noise.
-
-    `few_points` says that inducing points must carry the model. Evaluations count as moves: their objective is not
-    that of the trace.
-    """
+    """What the problem finds with Gaussian noise; `few_points` says that inducing points must carry the model."""
     likelihood: Any = problem.likelihood
     given = Model(problem.prior.kernel, problem.prior.mean, Gaussian(likelihood.scale))
     frozen = [p.name.replace("likelihood.scale", "likelihood.noise") for p in problem.layout.frozen]
@@ -70,7 +78,6 @@ def gaussian_twin(
         [name for name in frozen if name.startswith(names) or name == "likelihood.noise"],
         [group for group in tied if all(name.startswith(names) for name in group)],
     )
-    own = Record()
     twin = dataclasses.replace(
         problem,
         likelihood=given.likelihood,
@@ -78,16 +85,11 @@ def gaussian_twin(
         is_exact=len(problem.x) <= exact_rows,
         is_joint=False,
     )
-    its_task = dataclasses.replace(task, likelihood=given.likelihood, layout=layout, record=own)
+    its_task = dataclasses.replace(task, likelihood=given.likelihood, layout=layout)
     if few_points:
         twin, progress = searched_with_points(its_task, twin, num_restarts)
     else:
         progress = searched(its_task, twin, num_restarts)
-    task.record.failures += own.failures
-    task.record.moves += len(own.values)
-    if progress.interrupted:
-        # Nothing of the problem itself is there to return.
-        raise KeyboardInterrupt
     assert progress.best is not None
     kernel, mean, noise = twin.model(progress.best.minimum.vector)
     scale = _NARROWER * np.asarray(noise.noise)  # type: ignore[attr-defined]

@@ -67,14 +67,16 @@ def fit_hyperparameters(
             scaled, or "indicators", for `Categorical` with many classes or rows: the shape of the kernel from
             regressions on the indicators of the classes, its variance from the evidence.
         num_inducing: M, for "evidence"; at most 300 when None. "auto" leaves M to `infer(num_inducing="auto")`: up to
-            2000 rows a Gaussian likelihood then has its exact evidence, and no inducing points are moved.
+            2000 rows a Gaussian likelihood then has its exact evidence, and no inducing points are moved. `StudentT`
+            and `Laplace` with more than 300 rows take their kernel from Gaussian noise and learn the noise from up to
+            800 rows, all of them points.
         weights: (N,), how often each datum counts, for "evidence"; starts of the search do not look at them.
         ard: give every stationary kernel with a single lengthscale one for each input column.
         freeze: parameters that keep their values, by name: "likelihood", "kernel.variance", "kernel.*.variance".
         tie: groups of parameters that have one value, [["kernel.0.lengthscale", "kernel.1.lengthscale"]].
         max_rows: rows that the kernel is learned from; a random subset when there are more, with the likelihood's
-            parameters and the mean learned again on all. 2000 when None; for "paper" the size of the subsets of nearest
-            neighbours, 2000 and for labels 1000.
+            parameters and the mean learned again on all. 2000 when None, and no more than that for heavy tails with
+            "auto"; for "paper" the size of the subsets of nearest neighbours, 2000 and for labels 1000.
         num_restarts: further starts from which a short search is made, 2 when None; for "paper" the number of subsets,
             10 and for labels 5.
         max_iterations: of the main search.

@@ -66,12 +66,12 @@ def difference(first: Values, second: Values) -> Difference | None:
 
 
 def speed(found: Found, data: str, likelihood: str, slow: str, fast: str) -> float | None:
-    """How many times as long the first method takes, over the splits that both did on the same machine."""
+    """How many times as long the first method takes, over the splits that both did on the same kind of machine."""
     common = []
     both = [values(found, data, likelihood, method, "seconds") for method in (slow, fast)]
     for seed in sorted(set(both[0]) & set(both[1])):
         places = [found[cell_name(data, likelihood, method, seed)].get("machine") for method in (slow, fast)]
-        if places[0] == places[1]:
+        if places[0] is not None and places[0] == places[1]:
             common.append(seed)
     if not common:
         return None

@@ -81,8 +81,7 @@ def as_practitioner(train: Part, likelihood: str, number: int, seed: int, limit:
     began = time.perf_counter()
     points = _centres(train.x, number, seed)
     model = sparse_model(points, kernel, learn_points=True)
-    # GPyTorch's quadrature makes its nodes on the processor, whatever the default device is.
-    noise = likelihood_of(likelihood, None).to(torch.get_default_device())
+    noise = likelihood_of(likelihood, None)
     elbo = gpytorch.mlls.VariationalELBO(noise, model, num_data=len(train.y))
     optimiser = torch.optim.Adam([*model.parameters(), *noise.parameters()], lr=0.01)
     losses: list[float] = []
@@ -154,6 +153,13 @@ def sparse_model(points: np.ndarray, kernel: Any, *, learn_points: bool, mean: A
 
 def likelihood_of(name: str, learned: Any) -> Any:
     """GPyTorch's, from the learned values where there are any; the degrees of freedom are then kept."""
+    import torch
+
+    # GPyTorch's quadrature makes its nodes on the processor, whatever the default device is.
+    return _likelihood(name, learned).to(torch.get_default_device())
+
+
+def _likelihood(name: str, learned: Any) -> Any:
     import gpytorch
 
     if name == "bernoulli":

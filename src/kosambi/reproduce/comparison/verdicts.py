@@ -229,7 +229,7 @@ def _ratios(found: Found, settings: list[Setting]) -> str:
         return ""
     first = (
         "**(e) Time.** A variational fit that the limit stopped counts with the limit: it would have taken longer. "
-        "Only splits count that both methods did on the same machine."
+        "Only splits count that both methods did on the same kind of machine."
     )
     return f"{first}\n\n" + "\n".join(lines)
 
