@@ -16,9 +16,9 @@ class FitReport:
     """"evidence", "paper", "published" or "indicators"."""
     objective: float
     """What was maximised: the log evidence plus the log of the weak prior ("evidence"), or the log marginal likelihood
-    of the exact Gaussian process, averaged over its subsets ("paper", "published"), or the log evidence of the regressions plus the
-    log of the weak prior ("indicators"). For heavy-tailed noise with `num_inducing="auto"` that of the last stage, which
-    learns the noise and the mean."""
+    of the exact Gaussian process, averaged over its subsets ("paper", "published"), or the log evidence of the
+    regressions plus the log of the weak prior ("indicators"). For heavy-tailed noise with `num_inducing="auto"` that of
+    the last stage, which learns the noise and the mean."""
     log_evidence: float
     """The log evidence without the weak prior: of all rows where a last stage learned the noise or the mean from them,
     otherwise of the `num_rows` rows that the kernel was learned from; for "indicators" of the at most 400 rows that the
@@ -40,8 +40,8 @@ class FitReport:
     at_bound: tuple[str, ...]
     """Names of numbers that ended at a bound: the data say only that they are large, or small."""
     restarts: tuple[float, ...]
-    """The objective that each short search from another start reached ("evidence"), or each subset ("paper", "published").
-    For heavy-tailed noise with `num_inducing="auto"` these searches, and `trace`, are of Gaussian noise."""
+    """The objective that each short search from another start reached ("evidence"), or each subset ("paper",
+    "published"). For heavy-tailed noise with `num_inducing="auto"` they and `trace` are of Gaussian noise."""
     rounds: int
     """How often inducing points were chosen for the main search; 1 where it needs none."""
     iterations: int
@@ -58,7 +58,8 @@ class FitReport:
     """Support points of the measure that the kernel was learned with; None without a measure made of points."""
     inducing_points: Float[np.ndarray, "M D"] | None
     """As many inducing points as were asked for, for the learned model: greedily chosen, then moved to where the bound
-    is highest. With `num_inducing="auto"` those that the model was learned with. Hand them to `infer(inducing_points=...)`."""
+    is highest. With `num_inducing="auto"` those that the model was learned with. Hand them to
+    `infer(inducing_points=...)`."""
     jitter: float
     """What was added to the diagonal of r(Z, Z), as a part of its mean."""
     seconds: float
