@@ -257,6 +257,7 @@ def _made_up(name: str) -> dict[str, dict[str, object]]:
     for cell in experiment(name).cells(Scale(limit=60.0)):
         result: dict[str, object] = {
             "seconds": rng.uniform(1, 60),
+            "machine": "Z80, 1 core",
             "M": 20,
             "N": 400,
             "converged": bool(rng.integers(2)),
