@@ -62,7 +62,8 @@ def fit(task: Task, max_rows: int, num_restarts: int) -> Outcome:
             if _learns_kernel(task) and _tails_matter(few, twin, found.noise):
                 task.show.update("noise", 1, 2)
                 found = _with_tails(few, max_rows, num_restarts, twin, found, progress)
-            evidence = found.noise.log_evidence if len(few.x) == len(rows.x) else _evidence(rows, few, found.noise)
+            is_same = len(few.x) == len(rows.x) == len(task.x)
+            evidence = found.noise.log_evidence if is_same else _evidence(rows, few, found.noise)
     progress.converged = found.progress.converged and found.noise.converged and not progress.interrupted
     assert found.progress.best is not None
     minimum, bounds = found.progress.best.minimum, found.progress.limits
@@ -132,6 +133,6 @@ def _with_tails(
 
 
 def _evidence(rows: Task, few: Task, found: Refined) -> float:
-    """Of the rows that the kernel was learned from, with those that the noise was learned from as points."""
+    """Of the rows of the search with Gaussian noise, with those that the noise was learned from as points."""
     prior = rebuilt(rows.prior, found.model)
     return float(log_evidence(prior, found.model.likelihood, rows.x, rows.y, few.x, weights=rows.counts))

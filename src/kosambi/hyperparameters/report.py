@@ -22,7 +22,8 @@ class FitReport:
     log_evidence: float
     """The log evidence without the weak prior: of all rows where a last stage learned the noise or the mean from them,
     otherwise of the `num_rows` rows that the kernel was learned from; for "indicators" of the at most 400 rows that the
-    variance was learned from. NaN for "paper" and "published" where they fit another model, and after an
+    variance was learned from. For heavy-tailed noise with `num_inducing="auto"` of the rows of the search
+    with Gaussian noise. NaN for "paper" and "published" where they fit another model, and after an
     interruption that came before it."""
     is_exact: bool
     """Whether that is the evidence without inducing points, and not a bound or an approximation with them."""
