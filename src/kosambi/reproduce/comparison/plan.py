@@ -76,7 +76,7 @@ def methods_for(data: str, likelihood: str) -> list[str]:
 
 
 def splits(scale: Scale, likelihood: str, method: str) -> range:
-    """Seeds; at the quick scale one for what takes longest (Student-t noise and two of the rivals), none for a variant."""
+    """Seeds; at the quick scale one for what takes longest (Student-t noise, two of the rivals), none for a variant."""
     if method == "euler":
         return range(1)
     if not scale.quick:
