@@ -176,7 +176,7 @@ def select_inducing(
         raise InputError("`weights` are all zero, so there are no data to choose inducing points by. Give a number.")
     distinct = len(np.unique(np.asarray(x), axis=0))
     afford = max(SMALLEST, int(max_bytes / (8 * _MATRICES * len(y))))
-    # The draws come afterwards: a thousand steps of a hundred particles, unless they need none.
+    # The draws come afterwards, in steps that take time for each row and point, unless they need none.
     can_be_drawn = max(_FIRST, int(np.sqrt(len(y))), int(PER_SECOND * max_seconds / len(y)))
     can_be_drawn = distinct if isinstance(likelihood, Gaussian) else can_be_drawn
     short_of = "memory" if afford <= can_be_drawn else "drawing"

@@ -128,8 +128,7 @@ def _with_tails(
         raise KeyboardInterrupt
     assert own.best is not None
     noise = refine(few, problem.model(own.best.minimum.vector), np.asarray(few.x))
-    is_better = not noise.log_evidence <= before.noise.log_evidence
-    return _Kernel(problem, own, noise) if is_better else before
+    return _Kernel(problem, own, noise) if noise.log_evidence > before.noise.log_evidence else before
 
 
 def _evidence(rows: Task, few: Task, found: Refined) -> float:

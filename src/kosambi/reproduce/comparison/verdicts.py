@@ -196,9 +196,9 @@ def _coverage(found: Found, settings: list[Setting]) -> str:
     first = f"**(d) Coverage of kosambi (defaults).** {len(lines)} of {total} are more than 0.03 from 0.95."
     if lines:
         first += (
-            " Two causes: plain intervals have hyperparameters at their best values, whose own uncertainty would "
-            "widen them, most where the training rows are few; and the test rows are few (for conformal intervals the "
-            "validation rows, as many again, too).\n"
+            " The error by the number of rows says how much of that is chance (for conformal intervals the validation "
+            "rows count too). What else narrows plain intervals: hyperparameters are at their best values, and their "
+            "own uncertainty is left out; how much that is was not measured.\n"
         )
     return "\n".join([first, *lines])
 
