@@ -104,5 +104,7 @@ def test_paper_on_labels_and_heavy_tails():
     assert likelihood.link == "logit"
     assert 0.1 < kernel.lengthscale < 5.0
     y = f + 0.2 * rng.standard_t(3.0, size=80)
-    _, student, _ = ko.fit_hyperparameters(KEY, k.SquaredExponential(), lk.StudentT(), x, y, method="paper")
+    _, student, report = ko.fit_hyperparameters(KEY, k.SquaredExponential(), lk.StudentT(), x, y, method="paper")
     assert 0.05 < student.scale < 0.4
+    _, gaussian, _ = ko.fit_hyperparameters(KEY, k.SquaredExponential(), lk.Gaussian(), x, y, method="paper")
+    np.testing.assert_allclose(report.parameters["exact.noise"], gaussian.noise, rtol=1e-6)

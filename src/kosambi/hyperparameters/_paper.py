@@ -85,7 +85,8 @@ def fit(task: Task, chosen: Settings) -> Outcome:
             found.append(_fit_one(task, given, layout, task.x[rows], target[rows], known[rows], chosen.usual_start))
     average = _average(layout, given, [one.minimum.vector for one in found])
     residuals = np.concatenate([one.residuals for one in found])
-    learned = _likelihood(likelihood, average.likelihood, residuals, task.layout)
+    exact: Any = average.likelihood
+    learned = _likelihood(likelihood, exact, residuals, task.layout)
     value = float(np.mean([-one.minimum.value for one in found]))
     converged = all(one.minimum.converged for one in found)
     # Of the model that is used it is the evidence only if that is the exact process; its own mean apart.
@@ -109,6 +110,7 @@ def fit(task: Task, chosen: Settings) -> Outcome:
         inducing_points=None,
         jitter=0.0,
         warnings=() if converged else ("A search of an exact process did not converge. Raise `max_iterations`.",),
+        beside={} if isinstance(likelihood, Gaussian) else {"exact.noise": np.asarray(exact.noise)},
     )
 
 

@@ -52,3 +52,5 @@ class Outcome:
     inducing_points: Float[np.ndarray, "M D"] | None
     jitter: float
     warnings: tuple[str, ...]
+    beside: dict[str, Float[np.ndarray, "..."]] = dataclasses.field(default_factory=dict)
+    """Numbers by name that are not parameters of the model; the report lists them with those that are."""

@@ -152,11 +152,12 @@ def fit_hyperparameters(
 def _report(method: str, found: Outcome, layout: Layout, record: Record, clock: Clock, notes: list[str]) -> FitReport:
     leaves = jax.tree.leaves(found.model)
     everything = sorted([p for group in layout.groups for p in group] + list(layout.frozen), key=lambda p: p.leaf)
-    fields = {field.name: getattr(found, field.name) for field in dataclasses.fields(found) if field.name != "model"}
+    fields = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+    del fields["model"], fields["beside"]
     fields["warnings"] = (*notes, *found.warnings)
     return FitReport(
         method=method,
-        parameters={p.name: np.asarray(leaves[p.leaf]) for p in everything},
+        parameters={p.name: np.asarray(leaves[p.leaf]) for p in everything} | found.beside,
         evaluations=len(record.values) + record.failures + record.moves,
         failures=record.failures,
         trace=-np.asarray(record.values),

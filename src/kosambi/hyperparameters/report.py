@@ -35,7 +35,8 @@ class FitReport:
     converged: bool
     """Whether the search ended by itself, and choosing inducing points again no longer mattered."""
     parameters: dict[str, Float[np.ndarray, "..."]]
-    """All parameters by name, learned or not."""
+    """All parameters by name, learned or not. For "paper" and "published" with other noise than Gaussian also
+    `exact.noise`, the deviation of the noise of the exact process."""
     frozen: tuple[str, ...]
     """Names of those that were not learned."""
     at_bound: tuple[str, ...]

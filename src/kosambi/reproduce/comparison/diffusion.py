@@ -30,7 +30,7 @@ def measure(data: str, likelihood: str, seed: int, limit: float, subsets: int) -
     target = ko.Target(model.basis, model.likelihood, split.train.x, split.train.y)
     key = jax.random.fold_in(jax.random.key(seed), 2**30 + 1)
     _, mode_key, probe_key, run_key = jax.random.split(key, 4)
-    mode, _ = ko.sample(mode_key, target, num_particles=8)
+    mode, _ = ko.sample(mode_key, target, recipe.sampler(model), num_particles=8)
     stable = ko.samplers.EulerMaruyama().stable_limit(target, mode.coordinates.mean(axis=0))
     facts = {
         "M": model.basis.size,

@@ -131,7 +131,9 @@ def _recipe(split: Split, likelihood: str, seed: int, subsets: int, method: str)
         "subsets": subsets,
         "parameters": recipe.parameters(model),
     }
-    return Fitted(posterior.predict, facts, lambda: {"code": published.variants(posterior, split, seed)})
+    return Fitted(
+        posterior.predict, facts, lambda: {"code": published.variants(posterior, split, seed, model.exact_noise)}
+    )
 
 
 def svgp_paper(split: Split, likelihood: str, seed: int, limit: float, subsets: int) -> Fitted:

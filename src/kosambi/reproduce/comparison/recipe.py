@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 import kosambi as ko
-from kosambi.likelihoods import AbstractLikelihood
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.reproduce.comparison.data import Part
 
 PARTICLES = 100
@@ -26,6 +26,8 @@ class Recipe(NamedTuple):
     likelihood: AbstractLikelihood
     basis: ko.NystromBasis
     converged: bool
+    exact_noise: float
+    """Standard deviation of the noise of the exact Gaussian process that k comes from."""
 
 
 def start_likelihood(name: str) -> AbstractLikelihood:
@@ -55,16 +57,37 @@ def learn(train: Part, likelihood: str, seed: int, subsets: int, method: str = "
         method=method,
         num_restarts=subsets,
     )
+    name = "likelihood.noise" if likelihood == "gaussian" else "exact.noise"
+    noise = float(report.parameters[name])
+    return assemble(train, kernel, learned, noise, converged=bool(report.converged))
+
+
+def assemble(
+    train: Part,
+    kernel: ko.kernels.SquaredExponential,
+    likelihood: AbstractLikelihood,
+    exact_noise: float,
+    converged: bool = True,
+) -> Recipe:
+    """Points and basis for hyperparameters that are known."""
     prior = ko.GaussianRandomElement(kernel, ko.measures.empirical(train.x))
     points = train.x[ko.inducing.greedy_variance(kernel, train.x, int(np.sqrt(len(train.y))))]
-    return Recipe(kernel, learned, ko.NystromBasis(prior, points), bool(report.converged))
+    return Recipe(kernel, likelihood, ko.NystromBasis(prior, points), converged, exact_noise)
 
 
-def posterior(recipe: Recipe, train: Part, seed: int, sampler: Any = "auto") -> ko.Posterior:
-    """The draws; "auto" is exact for Gaussian noise and MALA for the others."""
+def posterior(recipe: Recipe, train: Part, seed: int) -> ko.Posterior:
+    """The draws."""
     target = ko.Target(recipe.basis, recipe.likelihood, train.x, train.y)
     key = jax.random.fold_in(jax.random.key(seed), 2**30)
-    return ko.Posterior(target, *ko.sample(key, target, sampler, PARTICLES))
+    return ko.Posterior(target, *ko.sample(key, target, sampler(recipe), PARTICLES))
+
+
+def sampler(recipe: Recipe) -> str:
+    """Exact for Gaussian noise, MALA for the others.
+
+    Not "auto", which would temper where it suspects several modes: the paper's sampler does not leave them.
+    """
+    return "exact" if isinstance(recipe.likelihood, Gaussian) else "mala"
 
 
 def parameters(recipe: Recipe) -> dict[str, Any]:

@@ -8,7 +8,16 @@ import numpy as np
 
 from kosambi.reproduce.comparison.data import CLASSIFICATION, REGRESSION, ROWS
 from kosambi.reproduce.comparison.paper import SPLITS, printed
-from kosambi.reproduce.comparison.sections import Setting, beside_code, beside_exact, code_means, diffusions, say
+from kosambi.reproduce.comparison.sections import (
+    Setting,
+    before_convergence,
+    beside_code,
+    beside_exact,
+    code_means,
+    diffusions,
+    epoch_scores,
+    say,
+)
 from kosambi.reproduce.comparison.statistics import deviation, difference, mean, speed, values
 from kosambi.reproduce.experiment import Found
 
@@ -19,6 +28,7 @@ def regression(found: Found) -> list[str]:
     return [
         beside_exact(found, settings),
         beside_code(found, settings),
+        before_convergence(found, settings, ("mae", "nll")),
         diffusions(found, settings, "nll"),
         "### Verdicts",
         _faithful(found, settings, ("nll", "mae", "width")),
@@ -34,6 +44,7 @@ def classification(found: Found) -> list[str]:
     """The sections that follow the tables of the classifications."""
     settings = [(data, "bernoulli") for data in CLASSIFICATION]
     return [
+        before_convergence(found, settings, ("auc", "accuracy")),
         diffusions(found, settings, "log_loss"),
         "### Verdicts",
         _faithful(found, settings, ("auc", "accuracy")),
@@ -76,6 +87,9 @@ def _explained(found: Found, data: str, likelihood: str, metric: str) -> str:
         ({"sound": values(found, data, likelihood, "from_code", metric)}, "with a kernel from the code's start"),
         (code_means(found, data, likelihood, metric, "from_code"), "with a kernel from the code's start"),
     ]
+    for mark, scores in epoch_scores(found, data, likelihood, metric).items():
+        number = len(next(iter(scores.values())))
+        kinds.append((scores, f"with a kernel after {mark:,} epochs ({number} splits)"))
     tried = False
     for variants, where in kinds:
         there = {name.replace("_", " "): mean(some) for name, some in variants.items() if some}
