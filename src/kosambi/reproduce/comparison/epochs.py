@@ -27,7 +27,6 @@ from kosambi.reproduce.comparison.data import Part, Split, load
 RATE = 0.01
 # GPyTorch's bound of a noise variance, and the pseudo-counts of its Dirichlet classification.
 SMALLEST_NOISE, PSEUDO_COUNT = 1e-4, 0.01
-MOST_ROWS = {"gaussian": 2000, "student_t": 2000, "bernoulli": 1000}
 
 
 class Raw(NamedTuple):
@@ -40,21 +39,20 @@ class Raw(NamedTuple):
     """A constant, as it is."""
 
 
-def measure(data: str, likelihoods: list[str], seed: int, marks: list[int], subsets: int) -> dict[str, Any]:
+def measure(data: str, likelihoods: list[str], seed: int, marks: list[int]) -> dict[str, Any]:
     """One cell: scores of the recipe, and of the code's predictions, by likelihood and number of epochs.
 
     Arguments:
-        data: name of the data set.
+        data: name of a data set whose training rows all fit into one exact process.
         likelihoods: "gaussian" and "student_t", which have their kernels in common, or "bernoulli".
         seed: of the split.
         marks: numbers of epochs, increasing.
-        subsets: of nearest neighbours, where the rows are too many for one exact process.
     """
     split = load(data, seed)
     found: dict[str, dict[str, Any]] = {likelihood: {} for likelihood in likelihoods}
-    for mark, kernel, noise, residuals in _kernels(split.train, likelihoods[0], seed, marks, subsets):
+    for mark, kernel, noise, residuals in _kernels(split.train, likelihoods[0], marks):
         for likelihood in likelihoods:
-            model = recipe.assemble(split.train, kernel, _likelihood(likelihood, noise, residuals), noise)
+            model = recipe.assemble(split.train, kernel, _likelihood(likelihood, noise, residuals), noise, False)
             posterior = recipe.posterior(model, split.train, seed)
             found[likelihood][str(mark)] = {
                 "parameters": recipe.parameters(model),
@@ -75,14 +73,10 @@ def _scores(posterior: ko.Posterior, split: Split, likelihood: str, seed: int) -
 
 
 def _kernels(
-    train: Part, likelihood: str, seed: int, marks: list[int], subsets: int
+    train: Part, likelihood: str, marks: list[int]
 ) -> Iterator[tuple[int, ko.kernels.SquaredExponential, float, np.ndarray]]:
     """At each mark: epochs, k, the deviation of the noise of the exact process, and residuals of it."""
-    tasks = [
-        (train.x[rows], target[rows], known[rows])
-        for rows in _subsets(train.x, MOST_ROWS[likelihood], subsets, seed)
-        for target, known in _targets(train.y, likelihood)
-    ]
+    tasks = [(train.x, *target) for target in _targets(train.y, likelihood)]
     states = [_begin(train.x.shape[1]) for _ in tasks]
     done = 0
     for mark in marks:
@@ -91,7 +85,7 @@ def _kernels(
             states = [_descend(state, more, *task) for state, task in zip(states, tasks, strict=True)]
             residuals = [np.asarray(_residuals(state[0], *task)) for state, task in zip(states, tasks, strict=True)]
         done = mark
-        # Averaged before softplus, over subsets and over the two regressions of labels.
+        # Averaged before softplus over the two regressions of labels.
         raw = jax.tree.map(
             lambda *parts: np.mean([np.asarray(part) for part in parts], axis=0), *[s[0] for s in states]
         )
@@ -99,14 +93,6 @@ def _kernels(
         noise = float(np.sqrt(np.logaddexp(0.0, raw.noise) + SMALLEST_NOISE))
         kernel = ko.kernels.SquaredExponential(lengthscale, variance, active_dims=None)
         yield mark, kernel, noise, np.concatenate(residuals)
-
-
-def _subsets(x: np.ndarray, most: int, number: int, seed: int) -> list[np.ndarray]:
-    """All rows, or the nearest neighbours of rows drawn at random."""
-    if len(x) <= most:
-        return [np.arange(len(x))]
-    centres = np.random.default_rng(seed).integers(len(x), size=number)
-    return [np.sort(np.argpartition(np.sum(np.square(x - x[c]), axis=1), most - 1)[:most]) for c in centres]
 
 
 def _targets(y: np.ndarray, likelihood: str) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -129,6 +129,7 @@ def _recipe(split: Split, likelihood: str, seed: int, subsets: int, method: str)
         "converged": bool(posterior.report.converged and model.converged),
         "smallest_eigenvalue": float(np.min(model.basis.eigenvalues)),
         "subsets": subsets,
+        "sampler": posterior.report.sampler,
         "parameters": recipe.parameters(model),
     }
     return Fitted(

@@ -12,17 +12,19 @@ from kosambi.reproduce.experiment import Cell, Scale
 QUICK = ("boston", "energy_cooling", "breast", "ionosphere")
 # Left out at the quick scale: noise so small that the sampler takes minutes.
 TOO_LONG = {("energy_cooling", "student_t")}
+# The exact processes of its subsets take minutes to fit, so that the variant of the recipe is left out.
+LONG_SEARCH = ("wine_quality",)
 # Rows up to which the paper's sampler is tried.
 SMALL = 1100
 # What is done after all else, in this order.
 LAST = {"svgp_paper": 1, "euler": 2, "svgp_512": 3}
 # The paper averages kernels over ten subsets for numbers and five for labels; three do where fits have less time.
 LONG = 300.0
-# Where the recipe's kernel matters most: scores after so many epochs of Adam.
-EPOCHS = {"concrete": [1000, 3000], "breast": [300, 1000], "wine_colour": [300, 1000]}
-EPOCH_SPLITS = 2
 SUBSETS = {"gaussian": 10, "student_t": 10, "bernoulli": 5}
 SHORT = 3
+# Epochs of Adam after which the recipe is judged, in one split: of breast that in which it differs from the paper.
+# The code's rule stops no search before 10,000; the smaller numbers show the way.
+EPOCHS = {"concrete": (0, [3000, 10_000]), "breast": (1, [1000, 10_000])}
 
 
 def cells(scale: Scale, names: tuple[str, ...], likelihoods: tuple[str, ...]) -> list[Cell]:
@@ -39,16 +41,16 @@ def cells(scale: Scale, names: tuple[str, ...], likelihoods: tuple[str, ...]) ->
                     place = (LAST.get(method, 0), seed, -expected_seconds(data, likelihood, method, scale.limit))
                     found.append((place, _cell(scale, data, likelihood, method, seed)))
     ordered = [cell for _, cell in sorted(found, key=lambda pair: pair[0])]
-    return ordered if scale.quick else ordered + _epochs(scale, names, likelihoods)
+    return ordered if scale.quick else ordered + _epochs(names, likelihoods)
 
 
-def _epochs(scale: Scale, names: tuple[str, ...], likelihoods: tuple[str, ...]) -> list[Cell]:
+def _epochs(names: tuple[str, ...], likelihoods: tuple[str, ...]) -> list[Cell]:
     """The recipe with a kernel that has not converged; one cell for all likelihoods, which share it."""
     found = []
     for data in [name for name in EPOCHS if name in names]:
-        for seed in range(min(EPOCH_SPLITS, scale.splits)):
-            arguments = {"data": data, "likelihoods": list(likelihoods), "seed": seed, "marks": EPOCHS[data]}
-            found.append(Cell(epochs_name(data, seed), epochs.measure, {**arguments, "subsets": SHORT}))
+        seed, marks = EPOCHS[data]
+        arguments = {"data": data, "likelihoods": list(likelihoods), "seed": seed, "marks": marks}
+        found.append(Cell(epochs_name(data, seed), epochs.measure, arguments))
     return found
 
 
@@ -83,7 +85,9 @@ def cell_name(data: str, likelihood: str, method: str, seed: int) -> str:
 
 def methods_for(data: str, likelihood: str) -> list[str]:
     """The methods that are run on a data set."""
-    chosen = ["kosambi", "kosambi_root", "faithful", "from_code", "svgp_paper", "svgp", "svgp_512"]
+    chosen = ["kosambi", "kosambi_root", "faithful", "svgp_paper", "svgp", "svgp_512"]
+    if data not in LONG_SEARCH:
+        chosen.append("from_code")
     few = 0.8 * ROWS[data] <= MOST_ROWS
     if likelihood == "gaussian" and few:
         chosen.append("exact")

@@ -1,8 +1,9 @@
-"""The paper's recipe, sampled without error: what its experiment would give if its code had no defects.
+"""The paper's recipe: what its experiment would give if its code had no defects.
 
 k is fitted as the kernel of an exact Gaussian process (`method="paper"`), the prior is the random element of the
 empirical measure of the training rows, coordinates are Nyström's on int(√N) greedy points of k, x is not scaled, and
-the potential is the projected one. Draws are exact for Gaussian noise and Metropolis-adjusted otherwise.
+the potential is the projected one. Draws are exact for Gaussian noise and by MALA otherwise, which has no error of
+the step size, but need not weigh several modes rightly.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def learn(train: Part, likelihood: str, seed: int, subsets: int, method: str = "
     )
     name = "likelihood.noise" if likelihood == "gaussian" else "exact.noise"
     noise = float(report.parameters[name])
-    return assemble(train, kernel, learned, noise, converged=bool(report.converged))
+    return assemble(train, kernel, learned, noise, bool(report.converged))
 
 
 def assemble(
@@ -67,7 +68,7 @@ def assemble(
     kernel: ko.kernels.SquaredExponential,
     likelihood: AbstractLikelihood,
     exact_noise: float,
-    converged: bool = True,
+    converged: bool,
 ) -> Recipe:
     """Points and basis for hyperparameters that are known."""
     prior = ko.GaussianRandomElement(kernel, ko.measures.empirical(train.x))

@@ -25,10 +25,10 @@ NOISE = {"gaussian": "Gaussian", "student_t": "Student-t", "bernoulli": "Bernoul
 RIVALS = ("svgp_paper", "svgp", "svgp_512", "exact", "laplace", "logistic")
 
 _LEGEND = """Means over splits, with standard deviations in brackets, of the test rows (splits 80/10/10 as in the
-paper's code). The first two columns are as printed in the paper; the others were run here in the same splits. **Bold**
-is the best mean of those run here. Stars belong to the better of kosambi (defaults) and the rival with the best
-mean: a paired t-test over splits, corrected by Holm for the rows of the table, at 95 % (\\*) or 99 % (\\*\\*).
-A dash: not run."""
+paper's code, its seeds 0 to 4). The first two columns are as printed in the paper, whose splits are not known; the
+others were run here, all in the same splits. **Bold** is the best mean of those run here. Stars belong to the better of
+kosambi (defaults) and the rival with the best mean: a paired t-test over splits, corrected by Holm for the rows of the
+table, at 95 % (\\*) or 99 % (\\*\\*). A dash: not run, or nothing that can be compared."""
 _METHODS = """*kosambi, paper's recipe*: random element with the empirical measure, hyperparameters of an exact process,
 Nyström coordinates on int(√N) points, inputs not scaled, drawn exactly or by MALA. *The same, code's
 start*: the kernel is searched for from the start of the paper's code alone (0.693 for every lengthscale),
