@@ -127,12 +127,12 @@ def test_what_is_said_of_the_papers_figures():
     assert "3 of 3 means" in fidelity.verdict(cells(), settings, metrics)
     far = fidelity.verdict(cells(nll=5.0), settings, metrics)
     assert "2 of 3 means" in far
-    assert "2 of 2 splits outside; within: 1.200 the same, conformal (two starts)" in far
+    assert "2 of 2 splits outside; within: 1.200 conformal (two starts)" in far
     undefined = cells(nll=5.0, code={"published_conformal": {"nll": None, "mae": 0.4, "width": 2.0}})
     assert "none of" not in fidelity.verdict(undefined, settings, metrics)
     assert "within: " not in fidelity.verdict(undefined, settings, metrics)
     table = fidelity.variants(undefined, settings, metrics)
-    assert "| two starts | the same, conformal | 2 of 3 (1 undefined" in table
+    assert "| two starts | conformal | 2 of 3 (1 undefined" in table
     assert "| two starts | sound | 2 of 3 |" in table
     none = fidelity.verdict(cells(nll=5.0, code={"published": {"nll": 9.0}}), settings, metrics)
     assert "none of 1 variants within" in none

@@ -89,7 +89,8 @@ def _verdicts(found: Found, entries: list[tuple[int, str, dict[str, Any]]], lowe
     told += [_search(cell) for name, cell in sorted(found.items()) if name == f"local-{poisson.FIGURE_CURVE}"]
     # Where no step size came through there is no row in the table, and the reader is told why.
     lost = [cell for cell in found.values() if "tried" in cell and "Euler-Maruyama" not in cell["samplers"]]
-    told += [_search(cell) for cell in lost if cell["number"] != poisson.FIGURE_CURVE]
+    lost.sort(key=lambda cell: cell["number"])
+    told += [f"{_search(cell)[:-1]}; it has no row." for cell in lost if cell["number"] != poisson.FIGURE_CURVE]
     for number, name, entry in entries:
         if "ladder" in entry and number == poisson.FIGURE_CURVE:
             ladder = entry["ladder"]

@@ -22,7 +22,7 @@ def regression(found: Found) -> list[str]:
         beside_exact(found, settings),
         beside_code(found, settings),
         fidelity.variants(found, settings, ("nll", "mae", "width")),
-        fidelity.before_convergence(found, settings, ("mae", "nll")),
+        fidelity.before_convergence(found, settings, ("nll", "mae", "width")),
         diffusions(found, settings, "nll"),
         "### Verdicts",
         fidelity.verdict(found, settings, ("nll", "mae", "width")),
