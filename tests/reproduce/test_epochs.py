@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import kosambi as ko
-from kosambi.reproduce.comparison import data, epochs, published, recipe
+from kosambi.reproduce.comparison import data, epochs, published, recipe, subsets
 
 
 def rows(number=60, seed=0, columns=2):
@@ -137,3 +137,24 @@ def test_what_is_said_of_the_papers_figures():
     none = fidelity.verdict(cells(nll=5.0, code={"published": {"nll": 9.0}}), settings, metrics)
     assert "none of 1 variants within" in none
     assert fidelity.verdict({}, settings, metrics) == ""
+
+
+def test_larger_subsets_are_set_beside_the_papers():
+    from kosambi.reproduce.comparison import fidelity
+
+    settings = [("wine_colour", "bernoulli")]
+    found = {f"wine_colour-faithful-{seed}": {"accuracy": 80.0} for seed in range(2)}
+    found |= {f"wine_colour-from_code-{seed}": {"accuracy": 85.0} for seed in range(2)}
+    assert "none of 1 variants within" in fidelity.verdict(found, settings, ("accuracy",))
+    assert fidelity.larger_subsets(found, settings, ("accuracy",)) == ""
+    found |= {f"wine_colour-larger-{seed}": {"accuracy": 94.0} for seed in range(2)}
+    assert "94.000 sound (one subset of 2,000 rows, 2 splits)" in fidelity.verdict(found, settings, ("accuracy",))
+    assert "85.000 with those of the paper" in fidelity.larger_subsets(found, settings, ("accuracy",))
+
+
+def test_a_kernel_from_a_subset_of_rows_is_judged(monkeypatch):
+    train = data.Part(rows(120).x, (rows(120).y > 0).astype(float))
+    monkeypatch.setattr(subsets, "load", lambda *_: data.Split(train, train, train))
+    found = subsets.measure("wine_colour", "bernoulli", seed=0, rows=80, subsets=1)
+    assert found["accuracy"] > 85
+    assert found["code"]["published"]["auc"] > 85

@@ -21,8 +21,9 @@ import kosambi as ko
 from kosambi._types import Array
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.precision import compiled
-from kosambi.reproduce.comparison import published, recipe, scores
-from kosambi.reproduce.comparison.data import Part, Split, load
+from kosambi.reproduce.comparison import recipe
+from kosambi.reproduce.comparison.data import Part, load
+from kosambi.reproduce.comparison.subsets import judge
 
 RATE = 0.01
 # GPyTorch's bound of a noise variance, and the pseudo-counts of its Dirichlet classification.
@@ -53,23 +54,8 @@ def measure(data: str, likelihoods: list[str], seed: int, marks: list[int]) -> d
     for mark, kernel, noise, residuals in _kernels(split.train, likelihoods[0], marks):
         for likelihood in likelihoods:
             model = recipe.assemble(split.train, kernel, _likelihood(likelihood, noise, residuals), noise, False)
-            posterior = recipe.posterior(model, split.train, seed)
-            found[likelihood][str(mark)] = {
-                "parameters": recipe.parameters(model),
-                **_scores(posterior, split, likelihood, seed),
-                "code": published.variants(posterior, split, seed, noise),
-            }
+            found[likelihood][str(mark)] = judge(model, split, likelihood, seed)
     return {"N": len(split.train.y), "rate": RATE, **found}
-
-
-def _scores(posterior: ko.Posterior, split: Split, likelihood: str, seed: int) -> dict[str, float]:
-    test = posterior.predict(split.test.x)
-    if likelihood == "bernoulli":
-        found = scores.of_labels(np.asarray(test.probability), split.test.y)
-    else:
-        validation = posterior.predict(split.validation.x)
-        found = scores.of_numbers(validation, split.validation.y, test, split.test.y, seed)
-    return {name: float(f"{value:.6g}") for name, value in found.items()}
 
 
 def _kernels(

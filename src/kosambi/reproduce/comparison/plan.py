@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kosambi.reproduce.comparison import diffusion, epochs, methods
+from kosambi.reproduce.comparison import diffusion, epochs, methods, subsets
 from kosambi.reproduce.comparison.data import ROWS
 from kosambi.reproduce.comparison.rivals import MOST_ROWS
 from kosambi.reproduce.experiment import Cell, Scale
@@ -25,6 +25,8 @@ SHORT = 3
 # Epochs of Adam after which the recipe is judged, in one split: of breast that in which it differs from the paper.
 # The code's rule stops no search before 10,000; the smaller numbers show the way.
 EPOCHS = {"concrete": (0, [3000, 10_000]), "breast": (1, [1000, 10_000])}
+# Rows of the one subset that the recipe's kernel is learned from, nearer to the code's 5000 than the paper's 1000.
+LARGER = {"wine_colour": 2000}
 
 
 def cells(scale: Scale, names: tuple[str, ...], likelihoods: tuple[str, ...]) -> list[Cell]:
@@ -41,7 +43,7 @@ def cells(scale: Scale, names: tuple[str, ...], likelihoods: tuple[str, ...]) ->
                     place = (LAST.get(method, 0), seed, -expected_seconds(data, likelihood, method, scale.limit))
                     found.append((place, _cell(scale, data, likelihood, method, seed)))
     ordered = [cell for _, cell in sorted(found, key=lambda pair: pair[0])]
-    return ordered if scale.quick else ordered + _epochs(names, likelihoods)
+    return ordered if scale.quick else ordered + _epochs(names, likelihoods) + _larger(scale, names)
 
 
 def _epochs(names: tuple[str, ...], likelihoods: tuple[str, ...]) -> list[Cell]:
@@ -52,6 +54,25 @@ def _epochs(names: tuple[str, ...], likelihoods: tuple[str, ...]) -> list[Cell]:
         arguments = {"data": data, "likelihoods": list(likelihoods), "seed": seed, "marks": marks}
         found.append(Cell(epochs_name(data, seed), epochs.measure, arguments))
     return found
+
+
+def _larger(scale: Scale, names: tuple[str, ...]) -> list[Cell]:
+    """The recipe with larger subsets, for labels."""
+    return [
+        Cell(
+            larger_name(data, seed),
+            subsets.measure,
+            {"data": data, "likelihood": "bernoulli", "seed": seed, "rows": rows, "subsets": 1},
+        )
+        for data, rows in LARGER.items()
+        if data in names
+        for seed in range(scale.splits)
+    ]
+
+
+def larger_name(data: str, seed: int) -> str:
+    """The name of a cell of `subsets`."""
+    return f"{data}-larger-{seed}"
 
 
 def epochs_name(data: str, seed: int) -> str:

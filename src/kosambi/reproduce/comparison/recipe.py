@@ -38,7 +38,9 @@ def start_likelihood(name: str) -> AbstractLikelihood:
     return ko.likelihoods.StudentT() if name == "student_t" else ko.likelihoods.Bernoulli()
 
 
-def learn(train: Part, likelihood: str, seed: int, subsets: int, method: str = "paper") -> Recipe:
+def learn(
+    train: Part, likelihood: str, seed: int, subsets: int, method: str = "paper", rows: int | None = None
+) -> Recipe:
     """Hyperparameters, points and basis.
 
     Arguments:
@@ -48,6 +50,7 @@ def learn(train: Part, likelihood: str, seed: int, subsets: int, method: str = "
         subsets: how many subsets of nearest neighbours the kernel is averaged over where the rows are too many for one
             exact process (2000, for labels 1000).
         method: "paper", or "published" for a kernel from the start of the paper's code alone.
+        rows: of a subset, instead of those numbers.
     """
     kernel, learned, report = ko.fit_hyperparameters(
         jax.random.key(seed),
@@ -57,6 +60,7 @@ def learn(train: Part, likelihood: str, seed: int, subsets: int, method: str = "
         train.y,
         method=method,
         num_restarts=subsets,
+        max_rows=rows,
     )
     name = "likelihood.noise" if likelihood == "gaussian" else "exact.noise"
     noise = float(report.parameters[name])

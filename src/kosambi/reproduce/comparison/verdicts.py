@@ -40,6 +40,7 @@ def classification(found: Found) -> list[str]:
     return [
         fidelity.variants(found, settings, ("auc", "accuracy")),
         fidelity.before_convergence(found, settings, ("auc", "accuracy")),
+        fidelity.larger_subsets(found, settings, ("auc", "accuracy")),
         diffusions(found, settings, "log_loss"),
         "### Verdicts",
         fidelity.verdict(found, settings, ("auc", "accuracy")),
