@@ -93,12 +93,16 @@ def test_the_noise_of_the_code_is_on_rows_and_coordinates():
         assert np.abs(found - wrong).max() > 3 * error
 
 
-def test_conformal_predictions_of_the_code_with_student_noise():
+def test_conformal_predictions_of_the_code_with_student_noise(monkeypatch):
     train, test = rows(80), rows(400, seed=1)
     model = recipe.learn(train, "student_t", seed=0, subsets=1)
     posterior = recipe.posterior(model, train, seed=0)
     assert posterior.report.sampler == "mala"
+    drawn, scales = published.student_draws, []
+    monkeypatch.setattr(published, "student_draws", lambda *args: scales.append(args[-1]) or drawn(*args))
     found = published.variants(posterior, data.Split(train, rows(400, seed=2), test), 0, model.exact_noise)
+    # The correction hides the scale of the noise, so that it is looked at by itself: a variance, as in the code.
+    assert scales == [model.exact_noise**2] * 2
     assert set(found) == {"published", "published_conformal"}
     # The correction on 400 rows makes up for whatever the draws lack.
     assert found["published_conformal"]["coverage"] == pytest.approx(0.95, abs=0.05)

@@ -59,10 +59,4 @@ def measure(data: str, likelihood: str, seed: int, limit: float, subsets: int) -
     assert posterior.report is not None
     facts |= {"seconds": round(time.perf_counter() - began, 3), "r_hat": float(f"{posterior.report.r_hat:.4g}")}
     facts["converged"] = bool(posterior.report.converged)
-    test = posterior.predict(split.test.x)
-    if likelihood == "bernoulli":
-        found = scores.of_labels(np.asarray(test.probability), split.test.y)
-    else:
-        validation = posterior.predict(split.validation.x)
-        found = scores.of_numbers(validation, split.validation.y, test, split.test.y, seed)
-    return {**{name: float(f"{value:.6g}") for name, value in found.items()}, **facts}
+    return {**scores.of_split(posterior.predict, split, likelihood, seed), **facts}

@@ -6,12 +6,15 @@ them are judged by the same code; a method for labels hands over probabilities.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Float
 
 from kosambi.diagnostics import calibration
 from kosambi.likelihoods import AbstractLikelihood, Gaussian, StudentT
 from kosambi.posterior import Prediction
+from kosambi.reproduce.comparison.data import Split
 
 COVERAGE = 0.95
 # Draws of an observation for the CRPS of laws other than one normal law.
@@ -23,6 +26,16 @@ def normal_latent(likelihood: AbstractLikelihood, mean: np.ndarray, deviation: n
     mean = np.ascontiguousarray(mean, dtype=np.float64)
     deviation = np.ascontiguousarray(deviation, dtype=np.float64)
     return Prediction(likelihood, mean[None], deviation, np.ones_like(mean))
+
+
+def of_split(predict: Callable[[np.ndarray], Prediction], split: Split, likelihood: str, seed: int) -> dict[str, float]:
+    """Scores of a kosambi posterior on the test rows of a split, to six digits."""
+    test = predict(split.test.x)
+    if likelihood == "bernoulli":
+        found = of_labels(np.asarray(test.probability), split.test.y)
+    else:
+        found = of_numbers(predict(split.validation.x), split.validation.y, test, split.test.y, seed)
+    return {name: float(f"{value:.6g}") for name, value in found.items()}
 
 
 def of_numbers(

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from kosambi.reproduce.comparison import published, recipe, scores
 from kosambi.reproduce.comparison.data import Split, load
 
@@ -25,14 +23,8 @@ def measure(data: str, likelihood: str, seed: int, rows: int, subsets: int) -> d
 def judge(model: recipe.Recipe, split: Split, likelihood: str, seed: int) -> dict[str, Any]:
     """Scores of a recipe and of the code's predictions, with its parameters."""
     posterior = recipe.posterior(model, split.train, seed)
-    test = posterior.predict(split.test.x)
-    if likelihood == "bernoulli":
-        found = scores.of_labels(np.asarray(test.probability), split.test.y)
-    else:
-        validation = posterior.predict(split.validation.x)
-        found = scores.of_numbers(validation, split.validation.y, test, split.test.y, seed)
     return {
-        **{name: float(f"{value:.6g}") for name, value in found.items()},
+        **scores.of_split(posterior.predict, split, likelihood, seed),
         "parameters": recipe.parameters(model),
         "code": published.variants(posterior, split, seed, model.exact_noise),
     }
