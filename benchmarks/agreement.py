@@ -101,7 +101,7 @@ class LinearDiffusion:
     """
 
     def __init__(self, target: ko.Target) -> None:
-        modes = ko.laplace.find_modes(jax.random.key(0), target)
+        modes = ko.target.find_modes(jax.random.key(0), target)
         self.mode = ko.samplers.Particles.from_whitened(target, modes.positions[:1]).coordinates[0]
         # The Hessian in u: w = u @ inverse_root, and in w it is (A Aᵀ)⁻¹.
         whitener = np.linalg.solve(modes.roots[0], target.inverse_root.T)

@@ -1,3 +1,3 @@
 """What a timing was measured on, for the JSON of every benchmark."""
 
-from kosambi.reproduce.machine import describe as describe
+from reproduction.machine import describe as describe

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 import kosambi as ko
-from kosambi.reproduce.comparison.data import path_of
-from kosambi.reproduce.comparison.data import read as read
+from reproduction.comparison.data import path_of
+from reproduction.comparison.data import read as read
 
 NAMES = ("synthetic", "breast", "ionosphere", "diabetes", "concrete", "bike_hour")
 BIKE_ROWS = 2000

@@ -69,7 +69,7 @@ def main(folder: Path) -> None:
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 2, figsize=(10.0, 4.0), sharey=True, layout="constrained")
         for panel, (name, (posterior, its_prior, its_likelihood)) in zip(axes, models.items(), strict=True):
-            evidence = ko.evidence.log_evidence(its_prior, its_likelihood, x, y, points)
+            evidence = ko.log_evidence(its_prior, its_likelihood, x, y, points)
             score = np.mean(posterior.log_predictive_density(x_test, y_test))
             print(f"{name}: log evidence {evidence:.1f}, log predictive density of a held-out datum {score:.3f}")
             ko.plots.posterior(posterior, key_draws, x_new=GRID, num_draws=5, axes=panel)

@@ -67,14 +67,14 @@ def plot_functions(path: Path, target: ko.Target, particles: ko.samplers.Particl
 
 
 # %% The way there
-def plot_traces(path: Path, reports: dict[str, ko.diagnostics.Report]) -> None:
+def plot_traces(path: Path, reports: dict[str, ko.samplers.Report]) -> None:
     """Mean potential and nested R̂ over the steps, for each start."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.2), sharex=True, layout="constrained")
     for (name, report), colour in zip(reports.items(), (BLUE, ORANGE), strict=True):
         left.plot(report.energy_steps, report.energy, color=colour, label=f'initial="{name}"')
         shown = np.isfinite(report.r_hat_trace)
         right.semilogy(report.energy_steps[shown], report.r_hat_trace[shown] - 1.0, color=colour)
-    limit = ko.diagnostics.R_HAT_LIMIT
+    limit = ko.samplers.R_HAT_LIMIT
     right.axhline(limit - 1.0, color=BLACK, lw=0.8, ls=":")
     right.text(0.3, limit - 1.0, f"limit {limit}", transform=right.get_yaxis_transform(), va="bottom")
     left.set(xlabel="step", ylabel="mean potential", title="Energy")

@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 
 import kosambi as ko
-from kosambi.diagnostics.calibration import calibration_report
+from kosambi.calibration import calibration_report
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -38,7 +38,7 @@ def draw_labels(generator: np.random.Generator, num_rows: int) -> tuple[np.ndarr
     return x, (generator.uniform(size=num_rows) < probability).astype(float)
 
 
-def plot_selection(axes: plt.Axes, selection: ko.selection.Selection) -> None:
+def plot_selection(axes: plt.Axes, selection: ko.learning.Selection) -> None:
     """Leave-one-out scores over the number of inducing points, and the number that was taken."""
     best = np.nanmin(selection.score)
     axes.semilogx(selection.sizes, selection.score, "o-", color=BLUE, ms=4, label="leave-one-out")

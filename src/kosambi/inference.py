@@ -10,18 +10,17 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
-from kosambi import inducing
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis, RitzBasis
-from kosambi.clock import Clock
-from kosambi.errors import InputError, as_count, as_inputs, check_key, is_traced
+from kosambi._core.errors import InputError, as_count, as_inputs, check_key, is_traced
+from kosambi._core.precision import public
+from kosambi._core.progress import Clock
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis, RitzBasis, inducing
 from kosambi.kernels import AbstractKernel
+from kosambi.learning.selection import ladder, select_inducing
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
-from kosambi.precision import public
 from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
 from kosambi.samplers import AbstractSampler, sample
-from kosambi.selection import ladder, select_inducing
 from kosambi.target import Target
 
 BASES: dict[str, type[AbstractBasis]] = {

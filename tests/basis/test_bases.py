@@ -3,10 +3,10 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from tests.tables import BASES, X3
 
 import kosambi as ko
-from kosambi.errors import InputError, NumericalError
+from kosambi._core.errors import InputError, NumericalError
+from tests.tables import BASES, X3
 
 k = ko.kernels
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.cli.houses import CLASSIFICATION, REGRESSION, houses
 from typer.testing import CliRunner
 
 from kosambi.cli._app import app
+from tests.cli.houses import CLASSIFICATION, REGRESSION, houses
 
 
 @pytest.fixture(scope="session")

@@ -8,12 +8,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from tests.cli.houses import REGRESSION, houses
 
 import kosambi as ko
 from kosambi.cli._metrics import _auc, classification_metrics, regression_metrics
 from kosambi.cli._run_folder import digest
 from kosambi.cli._split import split
+from tests.cli.houses import REGRESSION, houses
 
 
 def test_a_run_holds_the_model_the_record_and_the_held_out_rows(run, data):

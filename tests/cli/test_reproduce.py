@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from kosambi.cli import _reproduce
 from kosambi.cli._app import app
 from kosambi.cli._exits import BAD_DATA, FAILURE, INTERRUPTED
-from kosambi.reproduce.experiment import Cell, Experiment
+from reproduction.experiment import Cell, Experiment
 
 CALLS = []
 

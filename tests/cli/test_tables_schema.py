@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from tests.cli.houses import houses
 
-from kosambi.errors import InputError
+from kosambi._core.errors import InputError
 from kosambi.tables import Column, Schema, read_target, typed
+from tests.cli.houses import houses
 
 INPUTS = ("size", "age", "city", "garden", "kind")
 

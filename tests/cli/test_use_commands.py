@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.cli.houses import houses
 
 import kosambi as ko
 from kosambi.cli import _doctor
 from kosambi.tables import Schema
+from tests.cli.houses import houses
 
 
 @pytest.fixture(scope="module")

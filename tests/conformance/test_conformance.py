@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.tables import BASES, KERNELS, MEASURES, PRIORS, X3, Z3
 
 import kosambi as ko
+from tests.tables import BASES, KERNELS, MEASURES, PRIORS, X3, Z3
 
 KEY = jax.random.key(3)
 OBJECTS = {**KERNELS, **MEASURES, **PRIORS, **BASES}

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.files.helpers import assert_identical, through_file
-from tests.files.models import log_cosh
 
 import kosambi as ko
-from kosambi.errors import FileError, InputError
+from kosambi._core.errors import FileError, InputError
 from kosambi.files import _container
+from tests.files.helpers import assert_identical, through_file
+from tests.files.models import log_cosh
 
 X = np.linspace(-1.0, 1.0, 10)[:, None]
 

@@ -10,6 +10,10 @@ import time
 import numpy as np
 import pytest
 import safetensors.numpy
+
+import kosambi as ko
+from kosambi._core.errors import FileError
+from kosambi.files import _container
 from tests.files.helpers import (
     assert_identical,
     contents,
@@ -20,10 +24,6 @@ from tests.files.helpers import (
     write_header,
 )
 from tests.files.models import posterior
-
-import kosambi as ko
-from kosambi.errors import FileError
-from kosambi.files import _container
 
 POINTS = np.linspace(-1.0, 1.0, 6).reshape(3, 2)
 

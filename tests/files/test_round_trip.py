@@ -13,13 +13,13 @@ import jax
 import numpy as np
 import pytest
 import safetensors.numpy
+
+import kosambi as ko
+from kosambi.files._registry import fields_of, registry
 from tests.files.helpers import assert_identical, contents, header_of, through_file
 from tests.files.models import MODELS, NORMAL, PROCESS, X, custom_of, posterior
 from tests.likelihoods.table import CASES, SEVERAL
 from tests.tables import BASES, KERNELS, MEASURES, PRIORS
-
-import kosambi as ko
-from kosambi.files._registry import fields_of, registry
 
 LIKELIHOODS = {name: case.likelihood for name, case in {**CASES, **SEVERAL}.items() if name != "Custom"}
 SAMPLERS = {
@@ -233,7 +233,7 @@ def test_every_sort_of_array_in_the_package_safetensors(tmp_path):
 def test_certificates_choices_and_repairs_come_back(tmp_path):
     original = posterior("Bernoulli, Ritz")
     prediction, labels = original.predict(X), original.target.y
-    calibration = ko.diagnostics.calibration
+    calibration = ko.calibration
     found = [
         original.certificate(),
         ko.select_inducing(original.prior, original.likelihood, original.target.x, labels),

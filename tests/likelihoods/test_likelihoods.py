@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.stats
-from tests.likelihoods.table import CASES, SEVERAL
 
 import kosambi as ko
-from kosambi.errors import InputError
-from kosambi.likelihoods._quadrature import finer
+from kosambi._core.errors import InputError
+from kosambi.likelihoods.quadrature import finer
+from tests.likelihoods.table import CASES, SEVERAL
 
 lk = ko.likelihoods
 EXTREME = np.array([-1e3, -700.0, -50.0, 50.0, 700.0, 1e3])

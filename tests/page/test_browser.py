@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.page.browser import NAMES, Browser, executable
 from tests.page.models import page
 

@@ -11,11 +11,11 @@ from html.parser import HTMLParser
 import matplotlib as mpl
 import numpy as np
 import pytest
-from tests.page.models import NAMES, case, page
 
 import kosambi as ko
-from kosambi.errors import InputError
+from kosambi._core.errors import InputError
 from kosambi.page import _effect_sections
+from tests.page.models import NAMES, case, page
 
 CASES = ("surface", "curve", "counts", "two", "three")
 HEADINGS = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.page.models import case, page
 
 import kosambi as ko
-from kosambi.errors import FileError, InputError
+from kosambi._core.errors import FileError, InputError
 from kosambi.page import _write
+from tests.page.models import case, page
 
 
 @pytest.fixture

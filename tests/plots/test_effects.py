@@ -6,12 +6,12 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from tests.page.models import NAMES, case
 
 import kosambi as ko
 from kosambi import plots
-from kosambi.errors import InputError
-from kosambi.plots._average import averaged, influences
+from kosambi._core.errors import InputError
+from kosambi.plots.average import averaged, influences
+from tests.page.models import NAMES, case
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

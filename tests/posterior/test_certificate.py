@@ -6,12 +6,12 @@ import jax
 import numpy as np
 import pytest
 import scipy.stats
-from tests.samplers.grids import grid_of, small_target
 
 import kosambi as ko
-from kosambi.certificate import certify, divergence_estimate
-from kosambi.errors import ConvergenceWarning, InputError, WeightWarning
-from kosambi.importance import smoothed_weights
+from kosambi._core.errors import ConvergenceWarning, InputError, WeightWarning
+from kosambi.posterior.certificate import certify, divergence_estimate
+from kosambi.posterior.importance import smoothed_weights
+from tests.samplers.grids import grid_of, small_target
 
 lk = ko.likelihoods
 RNG = np.random.default_rng(11)
@@ -79,7 +79,7 @@ def test_divergence_against_quadrature_on_a_grid(name, size):
 def test_bounds_hold_and_are_ordered(name):
     target = small_target(*Y[name], 2)
     residual = target.basis.residual_variance(target.x)
-    bounds = ko.bounds.divergence_bounds(target.likelihood, target.y, residual)
+    bounds = ko.target.divergence_bounds(target.likelihood, target.y, residual)
     truth = true_divergence(target, count=60)
     assert 0.0 < truth <= bounds.smallest
     if bounds.theorem is not None:
@@ -92,7 +92,7 @@ def test_with_the_constant_of_one_datum_the_theorem_would_be_false():
     basis = ko.PointBasis(prior, [[0.0]])
     target = ko.Target(basis, lk.Laplace(250.0), np.full((1000, 1), 0.6), np.zeros(1000))
     residual = basis.residual_variance(target.x)
-    bounds = ko.bounds.divergence_bounds(target.likelihood, target.y, residual)
+    bounds = ko.target.divergence_bounds(target.likelihood, target.y, residual)
     grid = grid_of(target)
     f, sd = grid.points[:, 0] * basis.whitened_mean([[0.6]])[0, 0], np.sqrt(residual[0])
     # E|f + σξ| − |f|, the mean of a folded normal law.
@@ -109,8 +109,8 @@ def test_weights_count_in_the_bounds():
     residual = target.basis.residual_variance(target.x)
     counts = np.arange(60) % 3.0
     rows = np.repeat(np.arange(60), counts.astype(int))
-    by_weight = ko.bounds.divergence_bounds(target.likelihood, target.y, residual, counts)
-    by_row = ko.bounds.divergence_bounds(target.likelihood, target.y[rows], residual[rows])
+    by_weight = ko.target.divergence_bounds(target.likelihood, target.y, residual, counts)
+    by_row = ko.target.divergence_bounds(target.likelihood, target.y[rows], residual[rows])
     np.testing.assert_allclose(by_weight.curvature, by_row.curvature)
     np.testing.assert_allclose(by_weight.lipschitz, by_row.lipschitz)
 

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.laws import joint_normal_p_value
 
 import kosambi as ko
+from kosambi._core.precision import host_generator
 from kosambi.posterior import _functions
-from kosambi.precision import host_generator
 from kosambi.samplers import Particles
+from tests.laws import joint_normal_p_value
 
 LEVEL = 1e-3
 NUM_DRAWS = 20_000

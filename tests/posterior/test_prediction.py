@@ -9,10 +9,10 @@ import pytest
 import scipy.integrate
 import scipy.stats
 from scipy.special import expit, softmax
-from tests.likelihoods.table import CASES, SEVERAL
 
 import kosambi as ko
 from kosambi.posterior import Prediction
+from tests.likelihoods.table import CASES, SEVERAL
 
 LEVEL = 1e-3
 NUM_DRAWS = 1_000_000

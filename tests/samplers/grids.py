@@ -34,7 +34,7 @@ def grid_of(target: ko.Target, keep=lambda w: np.ones(len(w), bool), reach=10.0,
     size = target.basis.size
     axis = np.linspace(-reach, reach, count if size == 2 else 20_001)
     points = np.stack(np.meshgrid(*[axis] * size, indexing="ij"), -1).reshape(-1, size)
-    modes = ko.laplace.find_modes(jax.random.key(99), target)
+    modes = ko.target.find_modes(jax.random.key(99), target)
     centre = next(mode for mode in modes.positions if keep(mode[None])[0])
     if size == 2:
         # Askew, so that no projection that is tested runs along the grid, where its steps would show.

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 import scipy.linalg
-from tests.laws import joint_normal_p_value
-from tests.samplers.grids import grid_of, p_values
 
 import kosambi as ko
+from tests.laws import joint_normal_p_value
+from tests.samplers.grids import grid_of, p_values
 
 X = np.linspace(-1.0, 1.0, 40)[:, None]
 Z = np.array([[-0.8], [-0.1], [0.3], [0.9]])

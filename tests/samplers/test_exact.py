@@ -3,9 +3,9 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from tests.laws import joint_normal_p_value
 
 import kosambi as ko
+from tests.laws import joint_normal_p_value
 
 X = np.random.default_rng(3).uniform(-2.0, 2.0, (60, 1))
 Y = np.sin(2 * X[:, 0]) + 0.3

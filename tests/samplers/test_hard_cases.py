@@ -9,8 +9,8 @@ import pytest
 import scipy.optimize
 
 import kosambi as ko
-from kosambi.samplers import _markov
-from kosambi.samplers._start import _share_out
+from kosambi.samplers import markov as _markov
+from kosambi.samplers.chains import _share_out
 
 lk = ko.likelihoods
 
@@ -38,7 +38,7 @@ def test_no_start_is_out_of_reach_of_an_exponential_cost():
 @pytest.mark.parametrize(("degrees_of_freedom", "scale"), [(3.0, 0.02), (3.0, 0.01), (1.0, 0.02)])
 def test_robust_regression_finds_its_modes(degrees_of_freedom, scale):
     target = regression_with_outliers(degrees_of_freedom, scale)
-    modes = ko.laplace.find_modes(jax.random.key(0), target)
+    modes = ko.target.find_modes(jax.random.key(0), target)
     assert modes.converged.all()
     root = target.basis.colour(np.eye(10))
 
@@ -66,7 +66,7 @@ def test_results_do_not_depend_on_the_clock(monkeypatch):
 
 def test_a_small_mode_that_was_found_is_not_passed_over():
     target = single(lk.ShiftMixture(shift=2.0, probability=0.05, noise=0.2), 1.0, 1.0)
-    modes = ko.laplace.find_modes(jax.random.key(0), target)
+    modes = ko.target.find_modes(jax.random.key(0), target)
     assert 0.01 < modes.weights[1] < 0.1
     with pytest.warns(ko.errors.ConvergenceWarning, match="separate modes"):
         _, report = ko.sample(jax.random.key(0), target, ko.samplers.MALA(max_steps=200), 1000)

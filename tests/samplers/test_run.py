@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi.samplers import _markov, _segment
+from kosambi.samplers import chains as _segment
+from kosambi.samplers import markov as _markov
 
 InputError = ko.errors.InputError
 X = np.random.default_rng(0).uniform(-3.0, 3.0, (200, 1))
@@ -113,8 +114,8 @@ def test_other_starts_reach_the_same_law(initial):
 def test_given_starts_keep_their_order():
     """Particle j begins at row j, however chains are grouped inside."""
     start = TARGET.basis.colour(np.arange(8.0 * 30).reshape(30, 8)[::-1] * 1e-3)
-    modes = ko.laplace.find_modes(KEY, TARGET)
-    from kosambi.samplers._start import starting_points
+    modes = ko.target.find_modes(KEY, TARGET)
+    from kosambi.samplers.chains import starting_points
 
     begun = starting_points(KEY, TARGET, modes, start, 30)
     np.testing.assert_allclose(begun.w[begun.returned], TARGET.basis.whiten(start), atol=1e-6)

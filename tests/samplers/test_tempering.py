@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import kosambi as ko
-from kosambi.precision import lift
-from kosambi.samplers._ladder import better_ladder, enough_temperatures, first_ladder
-from kosambi.samplers._replicas import Ladder, advance, empty_tally, start
+from kosambi._core.precision import lift
+from kosambi.samplers.ladder import better_ladder, enough_temperatures, first_ladder
+from kosambi.samplers.replicas import Ladder, advance, empty_tally, start
 from kosambi.samplers.run import _is_affordable
 from kosambi.samplers.tempering import _axes
 
@@ -208,7 +208,7 @@ def test_replicas_beside_a_pole_walk_away():
     basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.SquaredExponential(0.4, variance=6.0)), x[::10])
     target = ko.Target(basis, ko.likelihoods.Poisson("square"), x, counts)
     psi = np.asarray(basis.whitened_mean(x))
-    modes = ko.laplace.find_modes(jax.random.key(0), target)
+    modes = ko.target.find_modes(jax.random.key(0), target)
     axes, curvature = _axes(modes)
     # A usual start, but for the row where it is closest to zero, made zero there: a pole, with a slope of 1e5.
     root = np.asarray(modes.roots[0])

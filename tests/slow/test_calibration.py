@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import problems
 
 import kosambi as ko
-from kosambi.diagnostics import calibration
+from kosambi import calibration
 
 pytestmark = pytest.mark.slow
 NAMES = ("concrete", "kin8nm", "wine_quality")

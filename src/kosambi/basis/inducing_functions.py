@@ -16,14 +16,14 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike
-from kosambi.basis._base import AbstractBasis, BasisReport, as_inducing_points, as_random_element, as_tolerance
-from kosambi.basis._orthonormal import DEFAULT_TOLERANCE
-from kosambi.basis._residual import AbstractResidual, GeneralResidual, PointResidual
+from kosambi._core.errors import NumericalError
+from kosambi._core.linalg import check_gram, cholesky, independent_rows
+from kosambi._core.precision import at_rest, compiled, public
+from kosambi._core.types import Array, ArrayLike
+from kosambi.basis.base import AbstractBasis, BasisReport, as_inducing_points, as_random_element, as_tolerance
+from kosambi.basis.orthonormal import DEFAULT_TOLERANCE
 from kosambi.basis.points import point_report
-from kosambi.errors import NumericalError
-from kosambi.linalg import check_gram, cholesky, independent_rows
-from kosambi.precision import at_rest, compiled, public
+from kosambi.basis.residual import AbstractResidual, GeneralResidual, PointResidual
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
 

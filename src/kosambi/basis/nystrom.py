@@ -14,11 +14,11 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike
-from kosambi.basis._base import as_inducing_points, as_random_element, as_tolerance
-from kosambi.basis._orthonormal import DEFAULT_TOLERANCE, AbstractOrthonormalBasis, orthonormal_span
-from kosambi.basis._residual import AbstractResidual, GeneralResidual, PointResidual
-from kosambi.precision import at_rest, compiled, public
+from kosambi._core.precision import at_rest, compiled, public
+from kosambi._core.types import Array, ArrayLike
+from kosambi.basis.base import as_inducing_points, as_random_element, as_tolerance
+from kosambi.basis.orthonormal import DEFAULT_TOLERANCE, AbstractOrthonormalBasis, orthonormal_span
+from kosambi.basis.residual import AbstractResidual, GeneralResidual, PointResidual
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
 

@@ -16,16 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike
-from kosambi.basis._base import as_inducing_points, as_random_element, as_tolerance
-from kosambi.basis._orthonormal import DEFAULT_TOLERANCE, AbstractOrthonormalBasis, orthonormal_span
-from kosambi.basis._residual import PointResidual, ProjectionResidual
-from kosambi.blocks import by_rows
-from kosambi.errors import NumericalError
-from kosambi.linalg import count_above, eigh_decreasing, thin_svd
-from kosambi.measures import PointMeasure
-from kosambi.precision import at_rest, compiled, public
+from kosambi._core.errors import NumericalError
+from kosambi._core.linalg import by_rows, count_above, eigh_decreasing, thin_svd
+from kosambi._core.precision import at_rest, compiled, public
+from kosambi._core.types import Array, ArrayLike
+from kosambi.basis.base import as_inducing_points, as_random_element, as_tolerance
+from kosambi.basis.orthonormal import DEFAULT_TOLERANCE, AbstractOrthonormalBasis, orthonormal_span
+from kosambi.basis.residual import PointResidual, ProjectionResidual
 from kosambi.priors import AbstractPrior, GaussianRandomElement
+from kosambi.priors.measures import PointMeasure
 
 # Coordinates whose prior standard deviation is below this part of the largest are lost in rounding.
 _RANK_TOLERANCE = 1e-12

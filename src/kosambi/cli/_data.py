@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from kosambi import tables
+from kosambi._core.errors import InputError
 from kosambi.cli._split import split
-from kosambi.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)

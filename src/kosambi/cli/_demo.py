@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kosambi._core.errors import FileError
 from kosambi.cli._data import DataRequest
 from kosambi.cli._fit import FitRequest, fit
 from kosambi.cli._run_folder import PAGE
 from kosambi.cli._screen import Screen
-from kosambi.errors import FileError
 
 
 class Example(NamedTuple):

@@ -44,7 +44,7 @@ def guarded(*, debug: bool) -> Iterator[None]:
 def exit_code(error: Exception) -> int:
     """The code that says what kind of failure it was."""
     # Not at the top: it imports JAX.
-    from kosambi.errors import FileError, InputError
+    from kosambi._core.errors import FileError, InputError
 
     if isinstance(error, InputError):
         return BAD_DATA

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from kosambi._core.errors import InputError
 from kosambi._version import __version__
 from kosambi.cli import _run_folder
 from kosambi.cli._data import Data, DataRequest, load
 from kosambi.cli._metrics import COVERAGE, Metrics, as_text, classification_metrics, regression_metrics
 from kosambi.cli._predictions import prediction_table
 from kosambi.cli._screen import Screen, finite
-from kosambi.errors import InputError
 
 CLASSIFICATION = ("bernoulli", "categorical")
 COUNTS = ("poisson", "negative_binomial")

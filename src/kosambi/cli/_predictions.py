@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kosambi.errors import FileError
+from kosambi._core.errors import FileError
 
 
 def prediction_table(estimator: Any, inputs: Any, *, coverage: float, samples: int = 0, seed: int = 0) -> Any:

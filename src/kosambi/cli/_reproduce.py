@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import typer
 
+from kosambi._core.errors import FileError, InputError
 from kosambi.cli._exits import INTERRUPTED
 from kosambi.cli._screen import Screen
-from kosambi.errors import FileError, InputError
-from kosambi.reproduce import NAMES, experiment, page
-from kosambi.reproduce.experiment import Cell, Experiment, Scale
-from kosambi.reproduce.run import Tally, Work, run
-from kosambi.reproduce.store import Store
+from reproduction import NAMES, experiment, page
+from reproduction.experiment import Cell, Experiment, Scale
+from reproduction.run import Tally, Work, run
+from reproduction.store import Store
 
 QUICK_SPLITS, QUICK_LIMIT = 2, 20.0
 

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kosambi._core.errors import FileError
 from kosambi._version import __version__
-from kosambi.errors import FileError
 
 FORMAT, FORMAT_VERSION = "kosambi run", 1
 MODEL, HELD_OUT, PAGE, RECORD = "model.kosambi", "held_out.csv", "report.html", "run.json"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kosambi.errors import InputError
+from kosambi._core.errors import InputError
 
 
 class Split(NamedTuple):

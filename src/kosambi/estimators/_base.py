@@ -12,15 +12,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kosambi._types import Array, Key
-from kosambi.certificate import Certificate
-from kosambi.draws import FunctionDraws
-from kosambi.errors import InputError, as_count
+from kosambi._core.errors import InputError, as_count
+from kosambi._core.types import Array, Key
 from kosambi.estimators._fit import Settings, fitted
 from kosambi.estimators._rows import location_and_scale, merged, padded_inputs
-from kosambi.features import expand
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior, Prediction
+from kosambi.posterior.certificate import Certificate
+from kosambi.priors.functions.draws import FunctionDraws
+from kosambi.priors.functions.features import expand
 
 # What keys are for, other than a fit.
 FUNCTIONS, OBSERVATIONS, COVARIANCE = 1, 2, 3

@@ -9,13 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from kosambi._types import Key
-from kosambi.errors import HyperparameterWarning, InputError, TruncationWarning, as_count
+from kosambi._core.errors import HyperparameterWarning, InputError, TruncationWarning, as_count
+from kosambi._core.types import Key
 from kosambi.estimators._models import in_units, prior_in_units
 from kosambi.estimators._rows import Rows, padded
-from kosambi.hyperparameters import FitReport, fit_hyperparameters
 from kosambi.inference import infer
 from kosambi.kernels import AbstractKernel, Matern52
+from kosambi.learning import FitReport, fit_hyperparameters
 from kosambi.likelihoods import AbstractLikelihood, Categorical
 from kosambi.posterior import Posterior
 from kosambi.priors import GaussianProcess

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kosambi.errors import InputError
+from kosambi._core.errors import InputError
+from kosambi._core.precision import with_fields
 from kosambi.kernels import AbstractKernel, scaled
 from kosambi.likelihoods import (
     AbstractLikelihood,
@@ -21,7 +22,6 @@ from kosambi.likelihoods import (
     ShiftMixture,
     StudentT,
 )
-from kosambi.precision import with_fields
 from kosambi.priors import GaussianProcess
 
 # Parameters are where the search for better ones begins.

@@ -1,4 +1,7 @@
-"""Rows made ready for a fit: equal ones merged, inputs standardised, their number rounded up to a few sizes."""
+"""Rows made ready for a fit: equal ones merged, inputs standardised, their number rounded up to a few sizes.
+
+Covariances of f between new inputs.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,11 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Float
+
+from kosambi._core.precision import compiled
+from kosambi._core.types import Array
+from kosambi.basis import AbstractBasis
+from kosambi.posterior import Posterior
 
 SMALLEST_BUCKET = 32
 """Rows, at least, that computations are compiled for."""
@@ -76,3 +84,24 @@ def bucket(number: int) -> int:
     """
     step = max(SMALLEST_BUCKET, 2 ** (max(number, 1).bit_length() - 5))
     return -(-max(number, 1) // step) * step
+
+
+def latent_covariance(posterior: Posterior, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N N"]:
+    """Cov(f(x_i), f(x_j) | data) = r − ψψᵀ + ψ Cov(w) ψᵀ, for a basis whose weights are conditional means.
+
+    Cov(w) is that of the normal law of the draws where it is known, and of the draws themselves otherwise.
+    """
+    law = posterior.particles.law
+    if law is not None:
+        root = np.asarray(law.root)
+    else:
+        w = np.asarray(posterior.particles.whitened)
+        root = (w - w.mean(axis=0)).T / np.sqrt(len(w))
+    return np.array(_covariance(posterior.basis, root, x))
+
+
+@compiled
+def _covariance(basis: AbstractBasis, root: Array, x: Array) -> Array:
+    psi = basis.whitened_weights(x)
+    spread = psi @ root
+    return basis.prior.pairwise(x, x) - psi @ psi.T + spread @ spread.T

@@ -10,11 +10,10 @@ from jaxtyping import Float
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from kosambi.errors import InputError
+from kosambi._core.errors import InputError
 from kosambi.estimators._base import COVARIANCE, OBSERVATIONS, AbstractEstimator, random_key
-from kosambi.estimators._joint import latent_covariance
 from kosambi.estimators._models import as_likelihood, in_units
-from kosambi.estimators._rows import location_and_scale
+from kosambi.estimators._rows import latent_covariance, location_and_scale
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Prediction

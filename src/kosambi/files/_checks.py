@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from kosambi.basis import AbstractBasis, PointBasis, PointResidual, RitzBasis
-from kosambi.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
-from kosambi.draws import FunctionDraws
 from kosambi.files._estimators import SavedEstimator
 from kosambi.files._registry import FaultError, fields_of, names
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood, Custom, CustomJoint, Gaussian
-from kosambi.likelihoods._quadrature import Rule
-from kosambi.measures import AbstractMeasure, MixtureMeasure, PointMeasure
+from kosambi.likelihoods.quadrature import Rule
 from kosambi.posterior import Posterior
 from kosambi.priors import AbstractPrior
+from kosambi.priors.functions.draws import FunctionDraws
+from kosambi.priors.measures import AbstractMeasure, MixtureMeasure, PointMeasure
 from kosambi.samplers import Particles
 from kosambi.target import Target
+from kosambi.target.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
 
 # Arguments of constructors that are kept under other names.
 _KEPT_AS: Mapping[str, str] = {

@@ -22,8 +22,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from kosambi._core.errors import InputError
 from kosambi._version import __version__
-from kosambi.errors import InputError
 from kosambi.files._annotations import ArrayRef
 from kosambi.files._encode import DTYPES
 from kosambi.files._registry import FaultError

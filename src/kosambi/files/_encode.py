@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from kosambi._core.errors import InputError
 from kosambi._version import __version__
-from kosambi.draws import MeanFunction
-from kosambi.errors import InputError
 from kosambi.files._registry import FUNCTION_OWNERS, custom_name, fields_of, is_custom_class, names
+from kosambi.priors.functions.draws import MeanFunction
 
 MAX_DEPTH = 100
 """Objects inside objects inside objects; a posterior is about ten deep."""

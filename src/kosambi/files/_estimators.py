@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kosambi.errors import InputError
-from kosambi.hyperparameters import FitReport
+from kosambi._core.errors import InputError
 from kosambi.kernels import AbstractKernel
+from kosambi.learning import FitReport
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
 from kosambi.samplers import AbstractSampler

@@ -17,24 +17,26 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from kosambi import basis, expansions, kernels, likelihoods, measures, priors, samplers
-from kosambi.basis import _residual
-from kosambi.bounds import DivergenceBounds
-from kosambi.certificate import Certificate
-from kosambi.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
-from kosambi.diagnostics import LadderReport, LogEvidence, Report, calibration
-from kosambi.draws import FunctionDraws, Named
+from kosambi import basis, calibration, kernels, likelihoods, priors, samplers
+from kosambi._core.precision import Module
+from kosambi.basis import residual as _residual
+from kosambi.basis.inducing import GreedySelection
 from kosambi.files._estimators import SavedEstimator
-from kosambi.hyperparameters import FitReport
-from kosambi.inducing import GreedySelection
-from kosambi.laplace import Modes
-from kosambi.likelihoods._quadrature import Rule
+from kosambi.learning import FitReport
+from kosambi.learning.selection import Selection
+from kosambi.likelihoods.quadrature import Rule
 from kosambi.posterior import Clipping, MatheronDraws, ModeSummary, Posterior, Prediction
 from kosambi.posterior._functions import BasisExpansion
-from kosambi.precision import Module
-from kosambi.selection import Selection
-from kosambi.smoothing import Envelope
+from kosambi.posterior.certificate import Certificate
+from kosambi.priors import measures
+from kosambi.priors.functions import expansions
+from kosambi.priors.functions.draws import FunctionDraws, Named
+from kosambi.priors.smoothing import Envelope
+from kosambi.samplers import LadderReport, LogEvidence, Report
 from kosambi.target import Target
+from kosambi.target.bounds import DivergenceBounds
+from kosambi.target.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
+from kosambi.target.modes import Modes
 
 # Modules all of whose concrete classes can be saved, so that a new kernel or likelihood needs no change here.
 _MODULES: Mapping[str, types.ModuleType] = {

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from kosambi.errors import FileError, InputError
+from kosambi._core.errors import FileError, InputError
 from kosambi.files._annotations import ArrayRef
 from kosambi.files._container import opened, write
 from kosambi.files._decode import build, custom_names, plan

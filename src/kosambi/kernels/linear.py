@@ -8,13 +8,13 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike
-from kosambi.errors import as_positive
-from kosambi.kernels._base import AbstractFinite
-from kosambi.kernels._columns import as_active_dims, check_selected, min_columns, select
+from kosambi._core.errors import as_positive
+from kosambi._core.types import Array, ArrayLike
+from kosambi.kernels.base import AbstractFinite, AbstractScalable
+from kosambi.kernels.columns import as_active_dims, check_selected, min_columns, select
 
 
-class Linear(AbstractFinite):
+class Linear(AbstractFinite, AbstractScalable):
     """Σ_d variance_d x_d z_d: straight lines and planes through the origin.
 
     Add `Constant` for planes that need not pass through the origin.

@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import as_positive
-from kosambi.kernels._columns import check_selected, min_columns, select
-from kosambi.kernels._distance import squared_distance
+from kosambi._core.errors import as_positive
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.kernels.columns import check_selected, min_columns, select, squared_distance
 from kosambi.kernels.stationary import AbstractStationary
 
 

@@ -10,10 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import as_positive
-from kosambi.kernels._spread import spread_probabilities
-from kosambi.kernels.stationary import AbstractRadial
+from kosambi._core.errors import as_positive
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.kernels.stationary import AbstractRadial, spread_probabilities
 
 
 class RationalQuadratic(AbstractRadial):

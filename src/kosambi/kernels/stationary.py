@@ -15,8 +15,7 @@ With s = Σ_d ((x_d − z_d)/ℓ_d)² (one lengthscale ℓ for all columns, or o
 from __future__ import annotations
 
 import abc
-import math
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,16 +23,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import as_positive
-from kosambi.kernels._base import AbstractKernel
-from kosambi.kernels._columns import as_active_dims, check_selected, min_columns, select
-from kosambi.kernels._distance import squared_distance
-from kosambi.kernels._matern import matern12, matern32, matern52
-from kosambi.kernels._spread import spread_probabilities
+from kosambi._core.errors import as_positive
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.kernels.base import AbstractScalable
+from kosambi.kernels.columns import as_active_dims, check_selected, min_columns, select, squared_distance
+
+# Natural logarithm of the smallest probability of a far frequency that is drawn on purpose: 1e-10.
+_FARTHEST = 23.0
 
 
-class AbstractStationary(AbstractKernel):
+class AbstractStationary(AbstractScalable):
     """A kernel of x − z alone, with a spectral law that random Fourier features are drawn from.
 
     Arguments:
@@ -149,111 +148,15 @@ class AbstractRadial(AbstractStationary):
         return self.spectral_scales(key_scale, num_frequencies)[:, None] * normal / self.lengthscale
 
 
-class SquaredExponential(AbstractRadial):
-    """variance · exp(−s/2): very smooth functions.
+def spread_probabilities(generator: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities s of lying farther out, half uniform and half log-uniform from 1e-10 to 1, and weights at most two.
 
-    >>> import kosambi as ko
-    >>> ko.kernels.SquaredExponential(lengthscale=0.5, variance=2.0)([[0.0]], [[0.0], [0.5]]).round(4)
-    array([[2.    , 1.2131]])
+    Both halves are stratified. The weight is one over the density ½ + ½/(23 s) of s.
     """
-
-    @property
-    def spectral_reach(self) -> float | None:
-        """Standard deviations."""
-        return 6.5
-
-    def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
-        """Standard normal."""
-        return np.exp(-0.5 * s) / (2.0 * np.pi) ** (0.5 * num_columns)
-
-    def spectral_tail(self, uniforms: np.ndarray, radius: float, num_columns: int) -> np.ndarray | None:
-        """The squared norm has a χ² law."""
-        from scipy.special import chdtrc, chdtri  # here, because SciPy doubles what `import kosambi` takes
-
-        return np.sqrt(chdtri(num_columns, uniforms * chdtrc(num_columns, radius**2)))
-
-    def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
-        """exp(−s/2)."""
-        return jnp.exp(-0.5 * s)
-
-    def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
-        """Ones: the spectral law is normal."""
-        del key
-        return jnp.ones(num_frequencies)
-
-
-class AbstractMatern(AbstractRadial):
-    """A Matérn kernel; its spectral law is Student t with twice the smoothness as degrees of freedom."""
-
-    degrees_of_freedom: ClassVar[int]
-
-    @property
-    def spectral_reach(self) -> float | None:
-        """Where 1e-4 of the spectral law is left, and more for the roughest, which has more of it there."""
-        return {1: 30.0, 3: 30.0, 5: 14.0}[self.degrees_of_freedom]
-
-    def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
-        """Student t."""
-        nu = float(self.degrees_of_freedom)
-        constant = math.lgamma(0.5 * (nu + num_columns)) - math.lgamma(0.5 * nu)
-        constant -= 0.5 * num_columns * math.log(nu * math.pi)
-        return np.exp(constant - 0.5 * (nu + num_columns) * np.log1p(s / nu))
-
-    def spectral_tail(self, uniforms: np.ndarray, radius: float, num_columns: int) -> np.ndarray | None:
-        """ν/(ν + squared norm) has a beta law."""
-        from scipy.special import betainc, betaincinv
-
-        nu, law = self.degrees_of_freedom, (0.5 * self.degrees_of_freedom, 0.5 * num_columns)
-        share = betaincinv(*law, uniforms * betainc(*law, nu / (nu + radius**2)))
-        return np.sqrt(nu * (1.0 - share) / share)
-
-    def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
-        """√(ν / χ²_ν), which makes normal vectors Student t."""
-        normal = jax.random.normal(key, (num_frequencies, self.degrees_of_freedom))
-        return jnp.sqrt(self.degrees_of_freedom / jnp.sum(jnp.square(normal), axis=1))
-
-
-class Matern12(AbstractMatern):
-    """variance · exp(−t): continuous functions without a derivative.
-
-    >>> import kosambi as ko
-    >>> ko.kernels.Matern12()([[0.0]], [[1.0]]).round(4)
-    array([[0.3679]])
-    """
-
-    degrees_of_freedom = 1
-
-    def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
-        """exp(−t)."""
-        return matern12(s)
-
-
-class Matern32(AbstractMatern):
-    """variance · (1 + √3 t) exp(−√3 t): functions with one derivative.
-
-    >>> import kosambi as ko
-    >>> ko.kernels.Matern32()([[0.0]], [[1.0]]).round(4)
-    array([[0.4834]])
-    """
-
-    degrees_of_freedom = 3
-
-    def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
-        """(1 + √3 t) exp(−√3 t)."""
-        return matern32(3.0 * s)
-
-
-class Matern52(AbstractMatern):
-    """variance · (1 + √5 t + 5s/3) exp(−√5 t): functions with two derivatives.
-
-    >>> import kosambi as ko
-    >>> kernel = ko.kernels.Matern52(lengthscale=[0.3, 1.0], variance=2.0)
-    >>> kernel([[0.0, 0.0]], [[0.3, 0.0], [0.0, 1.0]]).round(4)
-    array([[1.048, 1.048]])
-    """
-
-    degrees_of_freedom = 5
-
-    def correlation(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
-        """(1 + √5 t + 5s/3) exp(−√5 t)."""
-        return matern52(5.0 * s)
+    plain = count - count // 2
+    uniform = (np.arange(plain) + generator.uniform(size=plain)) / plain
+    logarithm = -_FARTHEST * (np.arange(count - plain) + generator.uniform(size=count - plain)) / max(1, count - plain)
+    s = np.concatenate([uniform, np.exp(logarithm)])
+    return s, 1.0 / (
+        plain / count + (1.0 - plain / count) * np.where(s > np.exp(-_FARTHEST), 1.0 / (_FARTHEST * s), 0.0)
+    )

@@ -3,7 +3,7 @@
 Any other one is `Custom(cost)` for a cost of one datum, or `CustomJoint(loss)` for a loss that does not split.
 """
 
-from kosambi.likelihoods._base import AbstractLikelihood as AbstractLikelihood
+from kosambi.likelihoods.base import AbstractLikelihood as AbstractLikelihood
 from kosambi.likelihoods.continuous import Gaussian as Gaussian
 from kosambi.likelihoods.continuous import StudentT as StudentT
 from kosambi.likelihoods.counts import NegativeBinomial as NegativeBinomial

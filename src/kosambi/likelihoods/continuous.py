@@ -16,12 +16,12 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import as_positive
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations
-from kosambi.likelihoods._cost import integrate
-from kosambi.likelihoods._predictive import student_log_predictive
-from kosambi.likelihoods._quadrature import Rule
+from kosambi._core.errors import as_positive
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.likelihoods.base import AbstractLikelihood, as_observations
+from kosambi.likelihoods.cost import integrate
+from kosambi.likelihoods.predictive import student_log_predictive
+from kosambi.likelihoods.quadrature import Rule
 
 LOG_2PI = float(np.log(2 * np.pi))
 

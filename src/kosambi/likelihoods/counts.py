@@ -17,13 +17,13 @@ import numpy as np
 from jax.scipy.special import digamma, gammaln
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import InputError, as_positive
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values
-from kosambi.likelihoods._cost import tiny
-from kosambi.likelihoods._predictive import squared_rate_log_predictive
-from kosambi.likelihoods._quadrature import Rule
+from kosambi._core.errors import InputError, as_positive
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.likelihoods.base import AbstractLikelihood, as_observations, check_values
+from kosambi.likelihoods.cost import tiny
 from kosambi.likelihoods.positive import exponential_moments
+from kosambi.likelihoods.predictive import squared_rate_log_predictive
+from kosambi.likelihoods.quadrature import Rule
 
 # Above this ratio μ²/σ² the mean of log f² is taken from its asymptotic series, below it from a Poisson mixture.
 _ASYMPTOTIC = 120.0

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike
-from kosambi.errors import InputError
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations
+from kosambi._core.errors import InputError
+from kosambi._core.types import Array, ArrayLike
+from kosambi.likelihoods.base import AbstractLikelihood, as_observations
 
 # Where a custom cost is probed for differentiability.
 _PROBES = np.array([-2.3, -0.7, 0.3, 1.1, 2.9])

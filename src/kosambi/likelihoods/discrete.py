@@ -17,11 +17,11 @@ import numpy as np
 from jax.scipy.special import log_ndtr, ndtr
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import InputError, as_float_array, is_traced
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values
-from kosambi.likelihoods._cost import integrate, is_little
-from kosambi.likelihoods._quadrature import EVIDENCE_NODES, Rule
+from kosambi._core.errors import InputError, as_float_array, is_traced
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.likelihoods.base import AbstractLikelihood, as_observations, check_values
+from kosambi.likelihoods.cost import integrate, is_little
+from kosambi.likelihoods.quadrature import EVIDENCE_NODES, Rule
 
 
 class Bernoulli(AbstractLikelihood):

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import as_number, as_positive
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations
-from kosambi.likelihoods._cost import tiny
-from kosambi.likelihoods._quadrature import REACH, Rule
+from kosambi._core.errors import as_number, as_positive
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.likelihoods.base import AbstractLikelihood, as_observations
 from kosambi.likelihoods.continuous import LOG_2PI, normal_distribution
+from kosambi.likelihoods.cost import tiny
+from kosambi.likelihoods.quadrature import REACH, Rule
 
 # Nodes over the logarithm of the noise, for a density.
 _NOISE_NODES = 816

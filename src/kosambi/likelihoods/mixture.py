@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import InputError, as_number, as_positive, is_traced
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations
-from kosambi.likelihoods._quadrature import Rule
+from kosambi._core.errors import InputError, as_number, as_positive, is_traced
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.likelihoods.base import AbstractLikelihood, as_observations
 from kosambi.likelihoods.continuous import LOG_2PI, location_variance, normal_distribution
+from kosambi.likelihoods.quadrature import Rule
 
 
 class ShiftMixture(AbstractLikelihood):

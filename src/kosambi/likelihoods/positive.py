@@ -14,10 +14,10 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import as_positive
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values
-from kosambi.likelihoods._quadrature import Rule
+from kosambi._core.errors import as_positive
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.likelihoods.base import AbstractLikelihood, as_observations, check_values
+from kosambi.likelihoods.quadrature import Rule
 
 
 def exponential_moments(

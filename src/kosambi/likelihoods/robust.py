@@ -16,13 +16,13 @@ import numpy as np
 from jax.scipy.special import erf, log_ndtr, ndtr
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import as_positive
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations
-from kosambi.likelihoods._cost import tiny
-from kosambi.likelihoods._predictive import log_upper_tail
-from kosambi.likelihoods._quadrature import Rule
+from kosambi._core.errors import as_positive
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.likelihoods.base import AbstractLikelihood, as_observations
 from kosambi.likelihoods.continuous import LOG_2PI, location_variance
+from kosambi.likelihoods.cost import tiny
+from kosambi.likelihoods.predictive import log_upper_tail
+from kosambi.likelihoods.quadrature import Rule
 
 
 def normal_density(z: Array) -> Array:

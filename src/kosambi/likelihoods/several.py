@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import InputError, as_count
-from kosambi.likelihoods._base import AbstractLikelihood, as_observations, check_values
-from kosambi.likelihoods._cost import integrate, tiny
-from kosambi.likelihoods._quadrature import Rule, cubature, largest_deviation
+from kosambi._core.errors import InputError, as_count
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.likelihoods.base import AbstractLikelihood, as_observations, check_values
+from kosambi.likelihoods.cost import integrate, tiny
+from kosambi.likelihoods.quadrature import Rule, cubature, largest_deviation
 
 # The outer integral of `expected_log_sum_exp`: a step at which it is exact to 1e-12, and where its integrand ends.
 _STEP, _REACH = 0.35, 40.0

@@ -12,9 +12,9 @@ from kosambi import plots
 from kosambi.page._facts import Facts
 from kosambi.page._html import Markup, section, tag
 from kosambi.page._svg import SMALL, WIDE, drawable, figure
-from kosambi.plots._average import Effect, averaged, influences
-from kosambi.plots._effects import draw_effect
-from kosambi.plots._predictions import interval
+from kosambi.plots.average import Effect, averaged, influences
+from kosambi.plots.effects import draw_effect
+from kosambi.plots.predictions import interval
 
 MAX_EFFECTS = 12
 """Inputs that are drawn, the most influential ones."""

@@ -9,15 +9,15 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import ArrayLike
-from kosambi.certificate import Certificate
-from kosambi.diagnostics.calibration import Calibration, calibration_report
-from kosambi.diagnostics.report import Report
-from kosambi.errors import InputError
+from kosambi._core.errors import InputError
+from kosambi._core.types import ArrayLike
+from kosambi.calibration import Calibration, calibration_report
 from kosambi.page._scores import Scores, label_scores, number_scores
-from kosambi.plots._inputs import as_columns, as_fitted
-from kosambi.plots._predictions import interval
+from kosambi.plots.predictions import interval
+from kosambi.plots.style import as_columns, as_fitted
 from kosambi.posterior import Posterior, Prediction
+from kosambi.posterior.certificate import Certificate
+from kosambi.samplers.report import Report
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from kosambi import plots
-from kosambi.diagnostics.calibration import Calibration
-from kosambi.diagnostics.calibration._checks import label_probabilities
+from kosambi.calibration import Calibration
+from kosambi.calibration.checks import label_probabilities
 from kosambi.page._facts import Facts, HeldOut
 from kosambi.page._html import Child, Markup, section, table, tag
 from kosambi.page._svg import SQUARE, WIDE, drawable, figure

@@ -12,13 +12,13 @@ import numpy as np
 
 from kosambi import plots
 from kosambi._version import __version__
-from kosambi.certificate import Certificate
-from kosambi.diagnostics.report import Report
 from kosambi.page._facts import Facts
 from kosambi.page._html import Child, Markup, section, table, tag
 from kosambi.page._numbers import seconds_spent
 from kosambi.page._parameters import Parameter, parameters
 from kosambi.page._svg import SMALL, figure
+from kosambi.posterior.certificate import Certificate
+from kosambi.samplers.report import Report
 
 
 def run_section(facts: Facts, numbers: Iterator[int]) -> Markup:

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from kosambi.diagnostics.calibration._checks import label_probabilities
-from kosambi.plots._predictions import expected
+from kosambi.calibration.checks import label_probabilities
+from kosambi.plots.predictions import expected
 from kosambi.posterior import Prediction
 
 

@@ -6,9 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from kosambi.certificate import Certificate
 from kosambi.page._facts import Facts, HeldOut
 from kosambi.page._html import Markup, tag
+from kosambi.posterior.certificate import Certificate
 
 GOOD, CARE, BAD = 0, 1, 2
 _STYLES = ("good", "care", "bad")

@@ -8,8 +8,8 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from kosambi._types import ArrayLike
-from kosambi.errors import FileError, InputError
+from kosambi._core.errors import FileError, InputError
+from kosambi._core.types import ArrayLike
 from kosambi.page._render import render
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from kosambi._core.errors import InputError
 from kosambi.basis import AbstractBasis
-from kosambi.errors import InputError
-from kosambi.plots._style import BLACK, BLUE, Axes, as_axes
+from kosambi.learning.selection import Selection
+from kosambi.plots.style import BLACK, BLUE, Axes, as_axes
 from kosambi.posterior import Posterior
-from kosambi.selection import Selection
 
 
 def spectrum(basis: AbstractBasis | Posterior, axes: Axes | None = None, *, mark_size: bool = False) -> Axes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kosambi.diagnostics.calibration import Calibration
-from kosambi.errors import InputError
-from kosambi.plots._style import BLACK, BLUE, ORANGE, Axes, as_axes
+from kosambi._core.errors import InputError
+from kosambi.calibration import Calibration
+from kosambi.plots.style import BLACK, BLUE, ORANGE, Axes, as_axes
 
 
 def calibration(calibration: Calibration, axes: Axes | None = None) -> Axes:
@@ -17,13 +17,13 @@ def calibration(calibration: Calibration, axes: Axes | None = None) -> Axes:
     too narrow. Dots are coverages of intervals, with two standard errors.
 
     Arguments:
-        calibration: what `kosambi.diagnostics.calibration.calibration_report` returned.
+        calibration: what `kosambi.calibration.calibration_report` returned.
         axes: where to draw; a new figure when None.
 
     >>> import jax, numpy as np, kosambi as ko
     >>> x = np.linspace(-1.0, 1.0, 40)[:, None]
     >>> fitted = ko.infer(jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Gaussian(0.1), x, np.sin(x[:, 0]))
-    >>> report = ko.diagnostics.calibration.calibration_report(fitted.predict(x), np.sin(x[:, 0]))
+    >>> report = ko.calibration.calibration_report(fitted.predict(x), np.sin(x[:, 0]))
     >>> ko.plots.calibration(report).get_ylabel()
     'observed share'
     """
@@ -53,13 +53,13 @@ def pit(calibration: Calibration, axes: Axes | None = None) -> Axes:
     one in twenty may.
 
     Arguments:
-        calibration: what `kosambi.diagnostics.calibration.calibration_report` returned, with a key for counts.
+        calibration: what `kosambi.calibration.calibration_report` returned, with a key for counts.
         axes: where to draw; a new figure when None.
 
     >>> import jax, numpy as np, kosambi as ko
     >>> x = np.linspace(-1.0, 1.0, 40)[:, None]
     >>> fitted = ko.infer(jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Gaussian(0.1), x, np.sin(x[:, 0]))
-    >>> report = ko.diagnostics.calibration.calibration_report(fitted.predict(x), np.sin(x[:, 0]))
+    >>> report = ko.calibration.calibration_report(fitted.predict(x), np.sin(x[:, 0]))
     >>> len(ko.plots.pit(report).containers[0])
     5
     """
@@ -87,5 +87,5 @@ def _check(name: str, calibration: object) -> None:
     if not isinstance(calibration, Calibration):
         raise InputError(
             f"`plots.{name}` needs a `Calibration`. Got {type(calibration).__name__}. Use "
-            "`kosambi.diagnostics.calibration.calibration_report(prediction, y)`."
+            "`kosambi.calibration.calibration_report(prediction, y)`."
         )

@@ -8,13 +8,13 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.draws import FunctionDraws
-from kosambi.errors import InputError, as_few, as_inputs, as_positive
-from kosambi.features import expand
-from kosambi.plots._style import BLACK, BLUE, ORANGE, Axes, as_axes, spread
+from kosambi._core.errors import InputError, as_few, as_inputs, as_positive
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.plots.style import BLACK, BLUE, ORANGE, Axes, as_axes, spread
 from kosambi.posterior import Posterior, Prediction
 from kosambi.priors import GaussianProcess
+from kosambi.priors.functions.draws import FunctionDraws
+from kosambi.priors.functions.features import expand
 
 Link: TypeAlias = Callable[[ArrayLike], Array]
 

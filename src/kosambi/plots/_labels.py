@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._types import Array, ArrayLike
-from kosambi.diagnostics.calibration._checks import Law, as_held_out, as_law, label_probabilities
-from kosambi.errors import InputError, as_count
-from kosambi.plots._style import BLACK, BLUE, Axes, as_axes, class_style, plain
+from kosambi._core.errors import InputError, as_count
+from kosambi._core.types import Array, ArrayLike
+from kosambi.calibration.checks import Law, as_held_out, as_law, label_probabilities
+from kosambi.plots.style import BLACK, BLUE, Axes, as_axes, class_style, plain
 
 
 def roc(prediction: Law, y: ArrayLike, axes: Axes | None = None, *, classes: Sequence[object] | None = None) -> Axes:

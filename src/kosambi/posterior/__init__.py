@@ -1,8 +1,24 @@
-"""The posterior as functions and predictions."""
+"""The posterior as functions and predictions, how good they are, and which model explains the data best."""
 
-from kosambi.posterior._matheron import Clipping as Clipping
-from kosambi.posterior._matheron import MatheronDraws as MatheronDraws
-from kosambi.posterior._modes import ModeSummary as ModeSummary
-from kosambi.posterior.posterior import LOW_SUPPORT as LOW_SUPPORT
-from kosambi.posterior.posterior import Posterior as Posterior
-from kosambi.posterior.prediction import Prediction as Prediction
+from kosambi.posterior._matheron import Clipping, MatheronDraws
+from kosambi.posterior._modes import ModeSummary
+from kosambi.posterior.certificate import Certificate, divergence_estimate
+from kosambi.posterior.comparison import Comparison, compare
+from kosambi.posterior.importance import smoothed_weights, systematic
+from kosambi.posterior.posterior import LOW_SUPPORT, Posterior
+from kosambi.posterior.prediction import Prediction
+
+__all__ = [
+    "LOW_SUPPORT",
+    "Certificate",
+    "Clipping",
+    "Comparison",
+    "MatheronDraws",
+    "ModeSummary",
+    "Posterior",
+    "Prediction",
+    "compare",
+    "divergence_estimate",
+    "smoothed_weights",
+    "systematic",
+]

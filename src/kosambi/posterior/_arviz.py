@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array
+from kosambi._core.linalg import host_blocks
+from kosambi._core.precision import public
+from kosambi._core.types import Array
 from kosambi._version import __version__
-from kosambi.blocks import host_blocks
-from kosambi.diagnostics.report import Report
-from kosambi.posterior._latent import latent_law
-from kosambi.posterior._summaries import likelihood_at
-from kosambi.precision import public
+from kosambi.posterior.summaries import latent_law, likelihood_at
 from kosambi.samplers import Particles
+from kosambi.samplers.report import Report
 from kosambi.target import Target
 
 # Particles times data of one block.

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import logsumexp
 
-from kosambi._types import Array
-from kosambi.diagnostics.report import LogEvidence, Report
-from kosambi.importance import smoothed_weights
-from kosambi.laplace import Modes, find_modes
-from kosambi.precision import compiled, public
+from kosambi._core.precision import compiled, public
+from kosambi._core.types import Array
+from kosambi.posterior.importance import smoothed_weights
 from kosambi.samplers import Particles
+from kosambi.samplers.report import LogEvidence, Report
 from kosambi.target import Target
+from kosambi.target.modes import Modes, find_modes
 
 NUM_DRAWS = 4000
 LARGEST_PARETO_K = 0.7

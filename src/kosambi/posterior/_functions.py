@@ -13,14 +13,14 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._types import Array, Key
+from kosambi._core.linalg import by_rows
+from kosambi._core.precision import at_rest, compiled, host_generator
+from kosambi._core.types import Array, Key
 from kosambi.basis import AbstractBasis, PointBasis, PointResidual
-from kosambi.blocks import by_rows
-from kosambi.draws import FunctionDraws
-from kosambi.expansions import AbstractExpansion, KernelExpansion
-from kosambi.measures import PointMeasure
-from kosambi.precision import at_rest, compiled, host_generator
 from kosambi.priors import GaussianProcess, GaussianRandomElement
+from kosambi.priors.functions.draws import FunctionDraws
+from kosambi.priors.functions.expansions import AbstractExpansion, KernelExpansion
+from kosambi.priors.measures import PointMeasure
 from kosambi.samplers import Particles
 from kosambi.target import Target
 

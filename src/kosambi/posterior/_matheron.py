@@ -21,11 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.draws import evaluate_mean
-from kosambi.errors import InputError, RoundingWarning, as_inputs, is_traced
-from kosambi.precision import Module, at_rest, compiled, public
+from kosambi._core.errors import InputError, RoundingWarning, as_inputs, is_traced
+from kosambi._core.precision import Module, at_rest, compiled, public
+from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.priors import GaussianRandomElement
+from kosambi.priors.functions.draws import evaluate_mean
 from kosambi.target import Target
 
 _PURPOSE = 0x6D617468

@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._types import Array
-from kosambi.laplace import minima
-from kosambi.precision import public
+from kosambi._core.precision import public
+from kosambi._core.types import Array
 from kosambi.samplers import Particles
 from kosambi.target import Target
+from kosambi.target.modes import minima
 
 MAX_SEARCHES = 1000
 """Particles from which a minimum is searched for; others go to the nearest one."""

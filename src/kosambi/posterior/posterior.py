@@ -6,17 +6,12 @@ import dataclasses
 import functools
 import os
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.basis import AbstractBasis
-from kosambi.certificate import Certificate, certify
-from kosambi.diagnostics.report import LogEvidence, Report
-from kosambi.draws import FunctionDraws
-from kosambi.errors import (
+from kosambi._core.errors import (
     InputError,
     SupportWarning,
     WeightWarning,
@@ -26,20 +21,27 @@ from kosambi.errors import (
     check_key,
     is_traced,
 )
-from kosambi.importance import systematic
+from kosambi._core.precision import public
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.basis import AbstractBasis
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior._arviz import to_arviz
 from kosambi.posterior._evidence import log_evidence
 from kosambi.posterior._functions import draw_functions
-from kosambi.posterior._latent import latent_law
 from kosambi.posterior._matheron import MatheronDraws, draw_matheron
 from kosambi.posterior._modes import ModeSummary, find_mode_summary
+from kosambi.posterior.certificate import Certificate, certify
+from kosambi.posterior.importance import systematic
 from kosambi.posterior.prediction import Prediction
-from kosambi.precision import public
+from kosambi.posterior.summaries import latent_law
 from kosambi.priors import AbstractPrior, GaussianRandomElement
+from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.samplers import Particles
-from kosambi.selection import Selection
+from kosambi.samplers.report import LogEvidence, Report
 from kosambi.target import Target
+
+if TYPE_CHECKING:
+    from kosambi.learning import Selection
 
 LOW_SUPPORT = 0.05
 """Inputs with less support than this are warned of."""

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike
-from kosambi.errors import InputError, as_float_array, as_level
+from kosambi._core.errors import InputError, as_float_array, as_level
+from kosambi._core.types import Array, ArrayLike
 from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Gaussian
-from kosambi.likelihoods._quadrature import IS_WIDE, numbered_rule, rule_number
 from kosambi.likelihoods.continuous import normal_distribution
+from kosambi.likelihoods.quadrature import IS_WIDE, numbered_rule, rule_number
 from kosambi.posterior._quantiles import continuous_quantile, count_quantile, highest_density, highest_probability
-from kosambi.posterior._summaries import likelihood_at, log_density, moments, probabilities
+from kosambi.posterior.summaries import likelihood_at, log_density, moments, probabilities
 
 _BLOCK_VALUES = 2**19
 # Uniform numbers Φ(ξ) with weights, for averages over noise: equal steps of ξ, which see far into both tails.

@@ -8,7 +8,9 @@ r"""Priors over functions: two doors to the same theory.
 Both add a mean m(x), so that F − m is the centred element that bases and coordinates speak of.
 """
 
-from kosambi.priors._base import AbstractPrior as AbstractPrior
-from kosambi.priors.gaussian_process import GaussianProcess as GaussianProcess
-from kosambi.priors.random_element import GaussianRandomElement as GaussianRandomElement
-from kosambi.priors.random_element import KernelFunction as KernelFunction
+from kosambi.priors.base import AbstractPrior
+from kosambi.priors.functions import FunctionDraws, Named
+from kosambi.priors.gaussian_process import GaussianProcess
+from kosambi.priors.random_element import GaussianRandomElement, KernelFunction
+
+__all__ = ["AbstractPrior", "FunctionDraws", "GaussianProcess", "GaussianRandomElement", "KernelFunction", "Named"]

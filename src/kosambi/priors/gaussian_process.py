@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.draws import FunctionDraws, as_mean
-from kosambi.errors import InputError, as_count, as_inputs, check_key, is_traced
-from kosambi.expansions import AbstractExpansion, KernelExpansion
-from kosambi.features import draw_expansions, expand, shared_covariance_error
+from kosambi._core.errors import InputError, as_count, as_inputs, check_key, is_traced
+from kosambi._core.linalg import count_above, eigh_decreasing
+from kosambi._core.precision import compiled, public, warn_once_if_single
+from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.kernels import AbstractKernel
-from kosambi.linalg import count_above, eigh_decreasing
-from kosambi.precision import compiled, public, warn_once_if_single
-from kosambi.priors._base import AbstractPrior, as_kernel
-from kosambi.spectra import draw_spectra
+from kosambi.priors.base import AbstractPrior, as_kernel
+from kosambi.priors.functions.draws import FunctionDraws, as_mean
+from kosambi.priors.functions.expansions import AbstractExpansion, KernelExpansion
+from kosambi.priors.functions.features import draw_expansions, expand, shared_covariance_error
+from kosambi.priors.functions.spectra import draw_spectra
 
 # Eigenvalues of r(at, at) below this part of the largest are left out of a dense draw.
 _DENSE_TOLERANCE = 1e-12

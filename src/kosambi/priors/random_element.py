@@ -9,13 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.draws import FunctionDraws, as_mean
-from kosambi.errors import InputError, as_count, as_float_array, as_inputs, as_positive, check_key, is_traced
-from kosambi.expansions import AbstractExpansion, FourierExpansion, KernelExpansion
-from kosambi.features import Term
+from kosambi._core.errors import InputError, as_count, as_float_array, as_inputs, as_positive, check_key, is_traced
+from kosambi._core.precision import Module, at_rest, compiled, public, warn_once_if_single
+from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.kernels import AbstractKernel, Product
-from kosambi.measures import (
+from kosambi.priors.base import AbstractPrior, as_kernel
+from kosambi.priors.functions.draws import FunctionDraws, as_mean
+from kosambi.priors.functions.expansions import AbstractExpansion, FourierExpansion, KernelExpansion
+from kosambi.priors.functions.features import Term
+from kosambi.priors.functions.spectra import draw_spectra
+from kosambi.priors.measures import (
     AbstractMeasure,
     GaussianMeasure,
     MixtureMeasure,
@@ -24,9 +27,7 @@ from kosambi.measures import (
     gaussian,
     mixture,
 )
-from kosambi.precision import Module, at_rest, compiled, public, warn_once_if_single
-from kosambi.priors._base import AbstractPrior, as_kernel
-from kosambi.smoothing import (
+from kosambi.priors.smoothing import (
     Envelope,
     check_smoothable,
     is_squared_exponential,
@@ -34,7 +35,6 @@ from kosambi.smoothing import (
     smoothed,
     smoothed_diagonal,
 )
-from kosambi.spectra import draw_spectra
 
 # Random frequencies of a draw where a normal measure is correlated between columns.
 _FEATURES = 512

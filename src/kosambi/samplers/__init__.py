@@ -1,15 +1,34 @@
 """Samplers: the paper's diffusion, samplers without its bias and its limit on steps, and draws in closed form."""
 
-from kosambi.samplers._base import AbstractMarkovSampler as AbstractMarkovSampler
-from kosambi.samplers._base import AbstractSampler as AbstractSampler
-from kosambi.samplers._base import Info as Info
-from kosambi.samplers._base import State as State
-from kosambi.samplers._base import Work as Work
-from kosambi.samplers.euler_maruyama import EulerMaruyama as EulerMaruyama
-from kosambi.samplers.exact import Exact as Exact
-from kosambi.samplers.hmc import HMC as HMC
-from kosambi.samplers.mala import MALA as MALA
-from kosambi.samplers.particles import GaussianLaw as GaussianLaw
-from kosambi.samplers.particles import Particles as Particles
-from kosambi.samplers.run import sample as sample
-from kosambi.samplers.tempering import Tempering as Tempering
+from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, GaussianLaw, Info, Particles, State, Work
+from kosambi.samplers.convergence import R_HAT_LIMIT, effective_sample_size, mcse, nested_r_hat
+from kosambi.samplers.euler_maruyama import EulerMaruyama
+from kosambi.samplers.exact import Exact
+from kosambi.samplers.hmc import HMC
+from kosambi.samplers.mala import MALA
+from kosambi.samplers.report import LadderReport, LogEvidence, Report
+from kosambi.samplers.run import sample
+from kosambi.samplers.tempering import Tempering
+
+__all__ = [
+    "HMC",
+    "MALA",
+    "R_HAT_LIMIT",
+    "AbstractMarkovSampler",
+    "AbstractSampler",
+    "EulerMaruyama",
+    "Exact",
+    "GaussianLaw",
+    "Info",
+    "LadderReport",
+    "LogEvidence",
+    "Particles",
+    "Report",
+    "State",
+    "Tempering",
+    "Work",
+    "effective_sample_size",
+    "mcse",
+    "nested_r_hat",
+    "sample",
+]

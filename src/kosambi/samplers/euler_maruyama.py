@@ -16,20 +16,17 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.clock import Clock
-from kosambi.diagnostics._moments import MIN_LENGTH, r_hat_limit
-from kosambi.diagnostics.convergence import from_variances
-from kosambi.diagnostics.report import Report
-from kosambi.errors import DivergenceError, InputError, StepSizeWarning, as_count, as_positive
-from kosambi.laplace import count_basins, find_modes
-from kosambi.precision import at_rest, host_generator, lift, public
-from kosambi.progress import Progress
-from kosambi.samplers import _diffusion
-from kosambi.samplers._base import AbstractSampler, Notes, as_initial, check_initial_shape
-from kosambi.samplers._diffusion import Diffusion
-from kosambi.samplers.particles import Particles
+from kosambi._core.errors import DivergenceError, InputError, StepSizeWarning, as_count, as_positive
+from kosambi._core.precision import at_rest, host_generator, lift, public
+from kosambi._core.progress import Clock, Progress
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.samplers import diffusion as _diffusion
+from kosambi.samplers.base import AbstractSampler, Notes, Particles, as_initial, check_initial_shape
+from kosambi.samplers.convergence import MIN_LENGTH, from_variances, r_hat_limit
+from kosambi.samplers.diffusion import Diffusion
+from kosambi.samplers.report import Report
 from kosambi.target import Target
+from kosambi.target.modes import count_basins, find_modes
 
 SEGMENT_SECONDS = 0.5
 NUM_GROUPS = 8

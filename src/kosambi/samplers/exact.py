@@ -16,16 +16,15 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 
-from kosambi._types import Array, Key
-from kosambi.clock import Clock
-from kosambi.data_terms import QuadraticTerm
-from kosambi.diagnostics.convergence import R_HAT_LIMIT
-from kosambi.diagnostics.report import Report
-from kosambi.errors import InputError
-from kosambi.precision import at_rest, compiled, host_generator
-from kosambi.samplers._base import AbstractSampler
-from kosambi.samplers.particles import GaussianLaw, Particles
+from kosambi._core.errors import InputError
+from kosambi._core.precision import at_rest, compiled, host_generator
+from kosambi._core.progress import Clock
+from kosambi._core.types import Array, Key
+from kosambi.samplers.base import AbstractSampler, GaussianLaw, Particles
+from kosambi.samplers.convergence import R_HAT_LIMIT
+from kosambi.samplers.report import Report
 from kosambi.target import Target
+from kosambi.target.data_terms import QuadraticTerm
 
 
 class Exact(AbstractSampler):

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import InputError, as_count, as_positive
-from kosambi.laplace import Frame
-from kosambi.samplers._base import AbstractMarkovSampler, Info, Work, as_initial
+from kosambi._core.errors import InputError, as_count, as_positive
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.samplers.base import AbstractMarkovSampler, Info, Work, as_initial
+from kosambi.target.modes import Frame
 
 
 class HMCState(NamedTuple):

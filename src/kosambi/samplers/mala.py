@@ -8,6 +8,11 @@ The Langevin equation dv = −(v + ∇U(v)) dt + √2 dB is solved exactly in it
 and accepted with the Metropolis-Hastings probability. The plain step v − h∇V + √(2h) ξ has to shrink with the number of
 coordinates even when V is exactly quadratic; this one is then always accepted, at any θ, and at θ = π/2 draws are
 independent. θ is set by dual averaging on the mean acceptance of all particles. The law is exp(−V), without bias.
+
+Dual averaging of a step size (Nesterov 2009, Hoffman and Gelman 2014), for the mean acceptance of many particles.
+
+With J particles the acceptance of one step is known to about 1/√J, so the gain is larger and the memory shorter than
+for a single chain, and the step size is cut at a limit: beyond it, the acceptance may be high for ever.
 """
 
 from __future__ import annotations
@@ -17,13 +22,12 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.errors import InputError, as_count, as_positive
-from kosambi.laplace import Frame
-from kosambi.samplers._base import AbstractMarkovSampler, Info, Work, as_initial
-from kosambi.samplers._dual_averaging import Tuning, finish_tuning, start_tuning, tune
+from kosambi._core.errors import InputError, as_count, as_positive
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.samplers.base import AbstractMarkovSampler, Info, Work, as_initial
+from kosambi.target.modes import Frame
 
 LARGEST_ANGLE = 0.5 * np.pi
 SHARE_OF_SHORT_STEPS = 0.25
@@ -172,3 +176,45 @@ def _is_far(frame: Frame, potential: Float[Array, " J"]) -> Bool[Array, " J"]:
     """Whether V exceeds its minimum by more than K/2 + 4√K + 5, as one in a million normal draws would."""
     size = frame.mode.shape[0]
     return ~(potential <= frame.lowest + 0.5 * size + 4.0 * size**0.5 + 5.0)
+
+
+_GAIN = 5.0
+_OFFSET = 5.0
+_DECAY = 0.75
+
+
+class Tuning(NamedTuple):
+    """The state of dual averaging, in logarithms of the step size."""
+
+    step_size: Float[Array, ""]
+    """What the next step uses."""
+    first: Float[Array, ""]
+    """Where the iterates are drawn back to."""
+    error: Float[Array, ""]
+    """The running mean of target minus acceptance."""
+    average: Float[Array, ""]
+    """The weighted mean of the iterates, which a finished adaptation uses."""
+    count: Int[Array, ""]
+
+
+def start_tuning(step_size: Float[Array, ""]) -> Tuning:
+    """Nothing known yet."""
+    log_size = jnp.log(step_size)
+    return Tuning(step_size, log_size, jnp.zeros_like(log_size), log_size, jnp.asarray(0))
+
+
+def tune(tuning: Tuning, surplus: Float[Array, ""], limit: float) -> Tuning:
+    """One update, with `surplus` the acceptance seen minus the acceptance wanted."""
+    count = tuning.count + 1
+    number = count.astype(surplus.dtype)
+    error = tuning.error - (surplus + tuning.error) / (number + _OFFSET)
+    log_size = jnp.minimum(tuning.first - jnp.sqrt(number) * _GAIN * error, jnp.log(limit))
+    weight = number**-_DECAY
+    average = weight * log_size + (1.0 - weight) * tuning.average
+    return Tuning(jnp.exp(log_size), tuning.first, error, average, count)
+
+
+def finish_tuning(tuning: Tuning) -> Tuning:
+    """Use the averaged iterates, and begin there if there is more adaptation."""
+    zero = jnp.zeros_like(tuning.error)
+    return Tuning(jnp.exp(tuning.average), tuning.average, zero, tuning.average, jnp.zeros_like(tuning.count))

@@ -7,19 +7,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from kosambi._types import Array, ArrayLike, Key
-from kosambi.clock import Clock
-from kosambi.diagnostics.report import Report
-from kosambi.errors import InputError, as_count, check_key, is_traced
-from kosambi.precision import public
-from kosambi.progress import Progress
-from kosambi.samplers import _markov, euler_maruyama, exact, tempering
-from kosambi.samplers._base import AbstractMarkovSampler, AbstractSampler, as_initial
+from kosambi._core.errors import InputError, as_count, check_key, is_traced
+from kosambi._core.precision import public
+from kosambi._core.progress import Clock, Progress
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.samplers import euler_maruyama, exact, tempering
+from kosambi.samplers import markov as _markov
+from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, Particles, as_initial
 from kosambi.samplers.euler_maruyama import EulerMaruyama
 from kosambi.samplers.exact import Exact
 from kosambi.samplers.hmc import HMC
 from kosambi.samplers.mala import MALA
-from kosambi.samplers.particles import Particles
+from kosambi.samplers.report import Report
 from kosambi.samplers.tempering import Tempering
 from kosambi.target import Target
 

@@ -17,21 +17,18 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._types import Array, Key
-from kosambi.clock import Clock
-from kosambi.diagnostics._moments import r_hat_limit
-from kosambi.diagnostics.report import LadderReport, LogEvidence, Report
-from kosambi.errors import InputError, as_count
-from kosambi.laplace import Modes, find_modes
-from kosambi.precision import host_generator, lift
-from kosambi.progress import Progress
-from kosambi.samplers._base import AbstractSampler, Notes
-from kosambi.samplers._ladder import better_ladder, enough_temperatures, first_ladder
-from kosambi.samplers._replicas import Ladder, Replicas, Tally, advance, empty_tally, start
-from kosambi.samplers._start import NUM_SUPERCHAINS, starting_points
-from kosambi.samplers._summary import bridge_evidence, chain_statistics
-from kosambi.samplers.particles import Particles
+from kosambi._core.errors import InputError, as_count
+from kosambi._core.precision import host_generator, lift
+from kosambi._core.progress import Clock, Progress
+from kosambi._core.types import Array, Key
+from kosambi.samplers.base import AbstractSampler, Notes, Particles
+from kosambi.samplers.chains import NUM_SUPERCHAINS, starting_points
+from kosambi.samplers.convergence import r_hat_limit
+from kosambi.samplers.ladder import better_ladder, bridge_evidence, chain_statistics, enough_temperatures, first_ladder
+from kosambi.samplers.replicas import Ladder, Replicas, Tally, advance, empty_tally, start
+from kosambi.samplers.report import LadderReport, LogEvidence, Report
 from kosambi.target import Target
+from kosambi.target.modes import Modes, find_modes
 
 PILOTS = (100, 100, 200)
 """Iterations of the pilot runs, after each of which the ladder is made again."""

@@ -6,7 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 
-from kosambi.errors import InputError
+from kosambi._core.errors import InputError
 
 UNNAMED = "Unnamed: "
 """What a column without a name is called, with its place, as in pandas."""

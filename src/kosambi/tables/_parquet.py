@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kosambi.errors import FileError, InputError
+from kosambi._core.errors import FileError, InputError
 from kosambi.tables._names import as_known, checked_names
 from kosambi.tables._typed import pandas
 

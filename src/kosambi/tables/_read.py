@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from kosambi.errors import FileError, InputError
+from kosambi._core.errors import FileError, InputError
 from kosambi.tables._names import as_known, checked_names
 from kosambi.tables._parquet import PARQUET, parquet_names, read_parquet, unreadable
 from kosambi.tables._typed import pandas

@@ -1,0 +1,59 @@
+"""The paper's ten curves and how their inputs are held out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reproduction import curves
+
+NUMBERS = range(1, 11)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("size", [500, 1000])
+def test_curves_are_standardised(number, size):
+    values = curves.curve(number, size)
+    assert np.all(np.isfinite(values))
+    assert abs(values.mean()) < 1e-12
+    assert values.std(ddof=1) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_curves_have_the_shape_of_their_formulas():
+    x = curves.grid(1000)[:, 0]
+    for number, formula in ((2, 2.0 * np.sin(1.5 * np.pi * x)), (10, np.sqrt(9.0 - x**2) + np.sin(np.pi * x))):
+        assert np.corrcoef(curves.curve(number, 1000), formula)[0, 1] == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_sizes_are_those_of_the_paper(number):
+    assert len(curves.interval_split(number, 1000).train) == 581
+    assert len(curves.interval_split(number, 500).train) == 287
+    assert len(curves.random_split(1000, 400).train) == 600
+
+
+def test_intervals_at_both_ends_and_one_inside_are_held_out():
+    split = curves.interval_split(4, 1000)
+    assert not set(split.train) & set(split.test)
+    assert set(split.test // 83) == {0, 1, 7, 10, 11}
+    assert len(split.train) + len(split.test) == 996
+
+
+def test_the_interval_inside_is_drawn_as_in_the_paper():
+    torch = pytest.importorskip("torch")
+    for number in NUMBERS:
+        order = torch.randperm(6, generator=torch.Generator().manual_seed(number))
+        assert 3 + int(order[0]) == curves.ALSO_HELD_OUT[number - 1]
+
+
+def test_data_follow_their_laws():
+    c = curves.curve(3, 1000)
+    assert abs(np.mean(curves.regression(3, 1000) - c)) < 4 * 0.2 / np.sqrt(1000)
+    assert abs(np.mean(curves.counts(3) - 4.0 * c**2)) < 4 * np.sqrt(np.mean(4.0 * c**2) / 1000)
+    assert abs(np.mean(curves.unshifted(3) - 2.0 * c)) < 4 / np.sqrt(1000)
+
+
+def test_the_figure_of_the_paper_is_cut_where_the_rate_of_the_fourth_curve_is_largest():
+    x = curves.grid(1000)[:, 0]
+    peaks = [x[np.argmax(np.abs(curves.curve(n, 1000)))] for n in NUMBERS]
+    assert [n for n, peak in zip(NUMBERS, peaks, strict=True) if abs(peak + 0.55) < 0.1] == [4]

@@ -1,0 +1,175 @@
+"""The precision policy: float64 at rest and at work, without touching JAX's global switch.
+
+JAX computes in float32 unless its x64 switch is on, and with the switch off it demotes float64 arrays without a word,
+also on their way through pickle. Functions here let every public call keep float64 whatever the switch says:
+
+* arrays inside public objects are contiguous NumPy float64 (`at_rest`), which pickle keeps bit for bit;
+* `public` runs a call with concrete arguments under `jax.enable_x64(True)` and hands back NumPy arrays;
+* under a trace (`jit`, `grad`, `vmap`) the same call is plain JAX in the caller's precision, without value checks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from kosambi._core.errors import PrecisionWarning, is_traced
+from kosambi._core.types import Array, Key
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Tree = TypeVar("Tree")
+
+
+class Module(eqx.Module):
+    """A pytree with NumPy leaves that compares and hashes by identity.
+
+    Equinox hashes a module by its leaves, and NumPy arrays have no hash, so `jax.jit(module)` and
+    `jax.jit(module.method)` would fail. Identity is what `jit` needs: the fields never change.
+    """
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def with_fields(module: Tree, **values: Any) -> Tree:
+    """A module with other values in some fields, whatever its constructor takes."""
+    return eqx.tree_at(lambda m: [getattr(m, name) for name in values], module, list(values.values()))
+
+
+def at_rest(tree: Tree) -> Tree:
+    """Every concrete JAX array of `tree` as a contiguous NumPy array; random keys and tracers stay."""
+
+    def rest(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
+            return leaf
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return leaf
+        # A copy, because NumPy views of JAX buffers are read-only and keep device memory alive.
+        return np.array(leaf, order="C")
+
+    return jax.tree.map(rest, tree)
+
+
+def public(function: Function) -> Function:
+    """Give a public function or method the precision policy of this module."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if is_traced((args, kwargs)):
+            return function(*args, **kwargs)
+        # Concrete arguments give concrete results even inside somebody else's trace. Outside of one this is left out:
+        # it would also compile each constant of our own traces by itself, which takes seconds.
+        outside = jax.ensure_compile_time_eval() if _inside_trace() else contextlib.nullcontext()
+        with jax.enable_x64(True), outside:
+            return at_rest(function(*args, **kwargs))
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _inside_trace() -> bool:
+    """Whether a computation that is made now would be staged into a `jit` or `grad` around the caller."""
+    return isinstance(jax.lax.neg(_PROBE), jax.core.Tracer)
+
+
+_PROBE = np.zeros((), dtype=np.float32)
+
+
+def compiled(function: Function) -> Function:
+    """`equinox.filter_jit` that is safe inside `public`: arrays are traced, everything else is static.
+
+    NumPy arguments become JAX arrays in the current precision first. Left to `jit`, they can be demoted after it has
+    compiled for float64, when it runs once with the switch on and once with it off.
+    """
+    return _lifting(function, eqx.filter_jit(function))
+
+
+def compiled_loop(function: Function) -> Function:
+    """`compiled`, for a loop that runs long: on a CPU with the widest vectors it has.
+
+    XLA prefers 256 bits. 512 took a quarter off a step of Euler-Maruyama with float64, where the processor has them;
+    where not, the option changes nothing. Other backends need not know it, so they are not told.
+    """
+    options = {"xla_cpu_prefer_vector_width": 512}
+    plain, wide = eqx.filter_jit(function), eqx.filter_jit(function, compiler_options=options)  # type: ignore[call-overload]
+
+    def jitted(*args: Any, **kwargs: Any) -> Any:
+        return (wide if jax.default_backend() == "cpu" else plain)(*args, **kwargs)
+
+    return _lifting(function, jitted)
+
+
+def _lifting(function: Function, jitted: Callable[..., Any]) -> Function:
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = jax.tree.map(_lift, (args, kwargs))
+        return jitted(*args, **kwargs)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def strong(tree: Tree) -> Tree:
+    """Every array of `tree` without a weak type; traceable.
+
+    For the carry of a compiled loop: one that begins weak and ends strong would be compiled twice.
+    """
+
+    def fix(leaf: Array) -> Array:
+        typed = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return leaf if typed else jax.lax.convert_element_type(leaf, leaf.dtype)
+
+    return jax.tree.map(fix, tree)
+
+
+def lift(tree: Tree, dtype: Any = None) -> Tree:
+    """Every NumPy array of `tree` as a JAX array in the current precision, floats in `dtype` if given.
+
+    Done once before a loop of compiled calls, so that none of them moves the data again.
+    """
+
+    def cast(leaf: Any) -> Any:
+        leaf = _lift(leaf)
+        floating = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
+        return leaf.astype(dtype) if floating and dtype is not None else leaf
+
+    return jax.tree.map(cast, tree)
+
+
+def _lift(leaf: Any) -> Any:
+    if not isinstance(leaf, np.ndarray | np.generic):
+        return leaf
+    array = np.asarray(leaf)
+    # JAX remembers by identity how it converted an array that a live jitted function closes over: the next conversion,
+    # in another precision, would get the old one. A view is a new identity without a copy.
+    return jnp.asarray(array.view(), dtype=jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+def host_generator(key: Key) -> np.random.Generator:
+    """A NumPy generator seeded by a JAX key, for the few numbers that are not worth compiling for."""
+    data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+    return np.random.default_rng(np.asarray(data))
+
+
+_warned: set[str] = set()
+
+
+def warn_once_if_single(what: str) -> None:
+    """Say once a process that `what` is being traced in float32."""
+    if jax.config.jax_enable_x64 or what in _warned:  # type: ignore[attr-defined]
+        return
+    _warned.add(what)
+    warnings.warn(
+        f"{what} under a JAX trace while the x64 switch is off, so it runs in float32 and its numbers differ from "
+        "those of a direct call. Call it outside `jit`, or wrap the caller in `jax.enable_x64(True)`.",
+        PrecisionWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,235 @@
+"""Where the hyperparameters of a model lie, what they are called, and how they become one vector of free numbers.
+
+A model is a kernel, a prior mean and a likelihood. Its parameters are its floating-point arrays, named by where they
+are: `kernel.lengthscale`, `kernel.0.variance` (the first kernel of a sum or product), `mean`, `likelihood.noise`.
+Positive ones are learned as logarithms; a frozen one keeps its value; tied ones are one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.errors import InputError
+from kosambi._core.precision import with_fields
+from kosambi._core.types import Array
+from kosambi.kernels import AbstractKernel
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.priors import AbstractPrior
+
+Tree = TypeVar("Tree")
+
+
+class Model(NamedTuple):
+    """What is learned."""
+
+    kernel: AbstractKernel
+    mean: Any
+    likelihood: AbstractLikelihood
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """One array of the model: its name, which leaf it is, its shape, and which values it can take."""
+
+    name: str
+    leaf: int
+    shape: tuple[int, ...]
+    support: str
+
+    @property
+    def size(self) -> int:
+        """How many free numbers it is."""
+        return int(np.prod(self.shape))
+
+    def entry(self, i: int) -> str:
+        """The name of its i-th number."""
+        return self.name if not self.shape else f"{self.name}[{i}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Groups of tied parameters, each one piece of the vector of free numbers; hashable, so that `jit` may use it."""
+
+    groups: tuple[tuple[Parameter, ...], ...]
+    frozen: tuple[Parameter, ...]
+
+    @property
+    def size(self) -> int:
+        """The length of the vector."""
+        return sum(group[0].size for group in self.groups)
+
+    def entries(self) -> list[tuple[Parameter, int]]:
+        """For each number of the vector the first parameter that it is, and which of its numbers."""
+        return [(group[0], i) for group in self.groups for i in range(group[0].size)]
+
+    def vector(self, model: Any) -> Float[np.ndarray, " P"]:
+        """The free numbers of a model; of a tied group those of its first parameter."""
+        leaves = jax.tree.leaves(model)
+        pieces = [to_free(group[0].support, np.asarray(leaves[group[0].leaf])).ravel() for group in self.groups]
+        return np.concatenate(pieces) if pieces else np.zeros(0)
+
+    def model(self, vector: Float[Array, " P"], model: Any) -> Any:
+        """`model` with the parameters that the free numbers stand for; traceable."""
+        leaves, structure = jax.tree.flatten(model)
+        at = 0
+        for group in self.groups:
+            piece = vector[at : at + group[0].size]
+            at += group[0].size
+            for parameter in group:
+                leaves[parameter.leaf] = from_free(parameter.support, piece.reshape(parameter.shape))
+        return jax.tree.unflatten(structure, leaves)
+
+
+def to_free(support: str, value: np.ndarray) -> np.ndarray:
+    """Any real numbers in place of the values that a parameter can take; with NumPy."""
+    if support == "positive":
+        return np.asarray(np.log(value))
+    if support == "unit":
+        return np.asarray(np.log(value) - np.log1p(-value))
+    if support == "increasing":
+        return np.concatenate([value[:1], np.log(np.diff(value))])
+    return np.asarray(value, dtype=np.float64)
+
+
+def from_free(support: str, free: Array) -> Array:
+    """The inverse of `to_free`; traceable."""
+    if support == "positive":
+        return jnp.exp(free)
+    if support == "unit":
+        return jax.nn.sigmoid(free)
+    if support == "increasing":
+        return free[0] + jnp.concatenate([jnp.zeros_like(free[:1]), jnp.cumsum(jnp.exp(free[1:]))])
+    return free
+
+
+SUPPORTS = ("positive", "real", "unit", "increasing", "fixed")
+
+
+def lay_out(model: Model, freeze: str | Sequence[str] = (), tie: Sequence[Sequence[str]] = ()) -> Layout:
+    """Which parameters are free, which are frozen, and which are one.
+
+    Arguments:
+        model: kernel, mean and likelihood.
+        freeze: names, or patterns such as "kernel.*.variance"; a name stands for all that is below it.
+        tie: groups of names or patterns; all parameters of a group have one value.
+    """
+    parameters = _parameters(model)
+    known = [parameter.name for parameter in parameters]
+    frozen = {name for pattern in _as_patterns("freeze", freeze) for name in _matches("freeze", pattern, known)}
+    frozen |= {parameter.name for parameter in parameters if parameter.support == "fixed"}
+    groups: list[tuple[Parameter, ...]] = []
+    taken: set[str] = set()
+    for group in _as_groups(tie):
+        names = [name for pattern in group for name in _matches("tie", pattern, known)]
+        members = [parameter for parameter in parameters if parameter.name in names]
+        _check_group(group, members, frozen, taken)
+        taken |= set(names)
+        groups.append(tuple(members))
+    rest = [(p,) for p in parameters if p.name not in taken and p.name not in frozen]
+    return Layout((*groups, *rest), tuple(p for p in parameters if p.name in frozen))
+
+
+def _as_groups(tie: Any) -> list[list[str]]:
+    groups = list(tie)
+    if any(isinstance(group, str) for group in groups):
+        raise InputError(
+            f"`tie` is a list of groups of names. Got {tie!r}. For one group write "
+            '[["kernel.0.lengthscale", "kernel.1.lengthscale"]].'
+        )
+    return [_as_patterns("tie", group) for group in groups]
+
+
+def _as_patterns(argument: str, given: Any) -> list[str]:
+    patterns = [given] if isinstance(given, str) else list(given)
+    if not all(isinstance(pattern, str) for pattern in patterns):
+        raise InputError(f'`{argument}` takes names of parameters, such as "kernel.variance". Got {given!r}.')
+    return patterns
+
+
+def _matches(argument: str, pattern: str, known: list[str]) -> list[str]:
+    if pattern in Model._fields:
+        # All of a part, also where that has no parameters.
+        return [name for name in known if name.split(".")[0] == pattern]
+    found = [name for name in known if fnmatch.fnmatchcase(name, pattern) or name.startswith(pattern + ".")]
+    if not found:
+        raise InputError(f"`{argument}` names no parameter: {pattern!r}. This model has {', '.join(known)}.")
+    return found
+
+
+def _check_group(group: list[str], members: list[Parameter], frozen: set[str], taken: set[str]) -> None:
+    if len(members) < 2:
+        raise InputError(f"`tie` needs two parameters or more in a group. {group!r} is {len(members)}.")
+    clash = [p.name for p in members if p.name in frozen or p.name in taken]
+    if clash:
+        raise InputError(f"`{clash[0]}` is frozen or tied already, so it cannot be in the group {group!r}.")
+    if len({(p.shape, p.support) for p in members}) > 1:
+        shapes = ", ".join(f"{p.name} {p.shape}, {p.support}" for p in members)
+        raise InputError(f"Tied parameters must have the same shape and support. Got {shapes}.")
+
+
+def _parameters(model: Model) -> list[Parameter]:
+    paths, _ = jax.tree_util.tree_flatten_with_path(model)
+    found = []
+    for i, (path, leaf) in enumerate(paths):
+        if not isinstance(leaf, np.ndarray | jax.Array) or not jnp.issubdtype(leaf.dtype, jnp.floating):
+            continue
+        name, owner, field = _walk(model, path)
+        default = "real" if name.startswith("mean") else "positive"
+        support = getattr(owner, "supports", {}).get(field, default)
+        if support not in SUPPORTS:
+            raise InputError(
+                f"`{type(owner).__name__}.supports` says {support!r} of {field!r}. It must be one of "
+                f"{', '.join(SUPPORTS)}."
+            )
+        if isinstance(owner, AbstractLikelihood) and field == "noise" and np.ndim(leaf) == 1:
+            # One noise a datum is a measurement that came with the data, not a hyperparameter.
+            support = "fixed"
+        _check_support(type(owner).__name__, name, support, leaf)
+        found.append(Parameter(name, i, tuple(np.shape(leaf)), support))
+    return found
+
+
+def _check_support(owner: str, name: str, support: str, leaf: Any) -> None:
+    inside = {
+        "positive": np.all(leaf > 0),
+        "unit": np.all((leaf > 0) & (leaf < 1)),
+        "increasing": np.ndim(leaf) == 1 and np.all(np.diff(leaf) > 0),
+    }
+    if not inside.get(support, True):
+        field = name.rsplit(".", 1)[-1]
+        raise InputError(
+            f"`{name}` is {np.asarray(leaf)}, but it is learned as {support}. If other values are meant, write "
+            f'`supports = {{"{field}": "real"}}` in `{owner}`.'
+        )
+
+
+def _walk(model: Model, path: tuple[Any, ...]) -> tuple[str, Any, str]:
+    """The dotted name of a leaf, the object that holds it, and the field."""
+    owner: Any = model
+    value: Any = model
+    parts: list[str] = []
+    field = ""
+    for key in path:
+        if isinstance(key, jax.tree_util.GetAttrKey):
+            owner, field, value = value, key.name, getattr(value, key.name)
+            # The kernels of a sum are its numbers: `kernel.0`, not `kernel.kernels.0`.
+            if field != "kernels":
+                parts.append(field)
+        else:
+            step = getattr(key, "idx", getattr(key, "key", None))
+            value = value[step]
+            parts.append(str(step))
+    return ".".join(parts), owner, field
+
+
+def rebuilt(prior: AbstractPrior, model: Model) -> AbstractPrior:
+    """The prior with another kernel and mean; traceable."""
+    return with_fields(prior, kernel=model.kernel, mean=model.mean)

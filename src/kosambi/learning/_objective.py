@@ -1,0 +1,224 @@
+"""The objectives: minus the log evidence and the log of the weak prior, compiled once for all searches of one shape."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.precision import at_rest, compiled, lift
+from kosambi._core.types import Array
+from kosambi.basis import inducing
+from kosambi.learning._exact import ExactEvaluator
+from kosambi.learning._layout import Layout, Model, rebuilt
+from kosambi.learning._limits import Limits
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.priors import AbstractPrior
+from kosambi.priors.functions.draws import evaluate_mean
+from kosambi.target.evidence import Projection, of_projection, project, starting_mode
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """Data, prior and likelihood as they are given, on the rows that the kernel is learned from."""
+
+    prior: AbstractPrior
+    likelihood: AbstractLikelihood
+    x: Float[Array, "N D"]
+    y: Float[Array, "N *C"]
+    """Or the targets of C regressions with one kernel, for the exact evidence."""
+    counts: Float[Array, " N"] | None
+    layout: Layout
+    num_inducing: int
+    is_exact: bool
+    """Whether the evidence is that without inducing points."""
+    is_joint: bool = False
+    """Whether a search in hyperparameters and points follows, whose compiled function then serves here too."""
+
+    @property
+    def given(self) -> Model:
+        """The model before anything is learned."""
+        return Model(self.prior.kernel, self.prior.mean, self.likelihood)
+
+    def model(self, vector: np.ndarray) -> Model:
+        """The model that free numbers stand for, at rest."""
+        return at_rest(self.layout.model(vector, self.given))
+
+
+class Evaluator:
+    """The objective at fixed inducing points, with the mode of the best evaluation as the start of the next."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        bounds: Limits,
+        vector: Float[np.ndarray, " P"],
+        points: Float[np.ndarray, "M D"] | None = None,
+        mode: Float[Array, " K"] | None = None,
+    ) -> None:
+        self._layout, self._lowest, self.evidence = problem.layout, np.inf, -np.inf
+        model = problem.model(vector)
+        prior, x, y = rebuilt(problem.prior, model), problem.x, problem.y
+        points = choose_points(prior, x, problem.num_inducing) if points is None else points
+        self._objective = joint_objective if problem.is_joint else _objective
+        self._held = lift((points, problem.given, problem.prior, x, y, problem.counts, bounds.centre, bounds.width))
+        self._mode = first_mode(prior, model.likelihood, x, y, points) if mode is None else mode
+
+    def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
+        """Value and gradient."""
+        (total, (evidence, mode)), gradient = self._objective(self._layout, vector, self._mode, *self._held)
+        value, slope = float(total), np.asarray(gradient[0])
+        # From the best place so far, not from the last: a cost with several modes would make the objective depend on
+        # where the line search has been.
+        if np.isfinite(value) and np.all(np.isfinite(slope)) and value < self._lowest:
+            self._mode, self._lowest, self.evidence = mode, value, float(evidence)
+        return value, slope
+
+
+def evaluator(
+    problem: Problem,
+    bounds: Limits,
+    vector: Float[np.ndarray, " P"],
+    points: Float[np.ndarray, "M D"] | None = None,
+) -> Evaluator | ExactEvaluator:
+    """The objective of a problem around `vector`, for which inducing points are chosen unless given or not needed."""
+    if not problem.is_exact:
+        return Evaluator(problem, bounds, vector, points)
+    return ExactEvaluator(
+        problem.layout, problem.given, problem.prior, problem.x, problem.y, bounds, counts=problem.counts
+    )
+
+
+def choose_points(prior: AbstractPrior, x: Float[Array, "N D"], number: int) -> Float[np.ndarray, "M D"]:
+    """`number` rows of x by greedy selection; where that ends early, filled up, so that shapes stay what they were."""
+    if number == len(x):
+        return np.asarray(x)
+    chosen = inducing.greedy_path(prior, x, number).indices
+    if len(chosen) < number:
+        rest = np.setdiff1d(np.arange(len(x)), chosen)
+        chosen = np.concatenate([chosen, rest[np.linspace(0, len(rest) - 1, number - len(chosen)).astype(int)]])
+    return np.ascontiguousarray(np.asarray(x)[chosen])
+
+
+@compiled
+def first_mode(prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array) -> Array:
+    """Where the search for the mode begins."""
+    return starting_mode(likelihood, project(prior, x, points), y)
+
+
+@compiled
+def projected(
+    prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array
+) -> tuple[Array, Array, Array]:
+    """ψ, the residual variances, and where the search for the mode begins."""
+    projection = project(prior, x, points)
+    return projection.psi, projection.residual, starting_mode(likelihood, projection, y)
+
+
+@compiled
+def _objective(
+    layout: Layout,
+    vector: Array,
+    mode: Array,
+    points: Array,
+    given: Model,
+    prior: AbstractPrior,
+    x: Array,
+    y: Array,
+    counts: Array | None,
+    centre: Array,
+    width: Array,
+) -> Any:
+    def evidence(model: Model) -> tuple[Array, Array]:
+        return of_projection(model.likelihood, project(rebuilt(prior, model), x, points), y, mode, counts)
+
+    found, gradient = _penalised(layout, vector, given, evidence, centre, width)
+    return found, (gradient,)
+
+
+@compiled
+def fixed_objective(
+    layout: Layout,
+    vector: Array,
+    mode: Array,
+    given: Model,
+    x: Array,
+    y: Array,
+    counts: Array | None,
+    psi: Array,
+    residual: Array,
+    centre: Array,
+    width: Array,
+) -> Any:
+    """The objective where the kernel stands still, so that ψ is known."""
+
+    def evidence(model: Model) -> tuple[Array, Array]:
+        projection = Projection(psi, residual, jnp.asarray(evaluate_mean(model.mean, x)))
+        return of_projection(model.likelihood, projection, y, mode, counts)
+
+    return _penalised(layout, vector, given, evidence, centre, width)
+
+
+def _penalised(
+    layout: Layout,
+    vector: Array,
+    given: Model,
+    evidence: Callable[[Model], tuple[Array, Array]],
+    centre: Array,
+    width: Array,
+) -> Any:
+    """Minus the log evidence and the log prior, with the evidence and the mode beside, and the gradient."""
+
+    def objective(v: Array) -> tuple[Array, tuple[Array, Array]]:
+        value, mode = evidence(layout.model(v, given))
+        return 0.5 * jnp.sum(jnp.square((v - centre) / width)) - value, (value, mode)
+
+    return jax.value_and_grad(objective, has_aux=True)(vector)
+
+
+@compiled
+def points_objective(
+    points: Array,
+    prior: AbstractPrior,
+    likelihood: AbstractLikelihood,
+    x: Array,
+    y: Array,
+    counts: Array | None,
+    mode: Array,
+) -> Any:
+    """Minus the log evidence as a function of the inducing points, with the mode beside, and the gradient."""
+
+    def objective(z: Array) -> tuple[Array, Array]:
+        value, found = of_projection(likelihood, project(prior, x, z), y, mode, counts)
+        return -value, found
+
+    return jax.value_and_grad(objective, has_aux=True)(points)
+
+
+@compiled
+def joint_objective(
+    layout: Layout,
+    vector: Array,
+    mode: Array,
+    points: Array,
+    given: Model,
+    prior: AbstractPrior,
+    x: Array,
+    y: Array,
+    counts: Array | None,
+    centre: Array,
+    width: Array,
+) -> Any:
+    """The objective as a function of both, with the evidence and the mode beside, and both gradients."""
+
+    def objective(v: Array, z: Array) -> tuple[Array, tuple[Array, Array]]:
+        model = layout.model(v, given)
+        value, found = of_projection(model.likelihood, project(rebuilt(prior, model), x, z), y, mode, counts)
+        return 0.5 * jnp.sum(jnp.square((v - centre) / width)) - value, (value, found)
+
+    return jax.value_and_grad(objective, argnums=(0, 1), has_aux=True)(vector, points)

@@ -1,0 +1,140 @@
+"""Searches with the evidence: short ones from several starts, and the best of them in rounds to its end.
+
+Within a round the inducing points stand still, so that the objective is smooth; between rounds they are chosen again
+for the kernel as it is then. All rounds and restarts share one compiled function, because shapes never change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi.learning._candidates import candidates
+from kosambi.learning._limits import Limits
+from kosambi.learning._objective import Evaluator, Problem, evaluator
+from kosambi.learning._search import Minimum, Record, minimise
+from kosambi.learning._task import Task
+
+CARRIED = 0.25
+"""How many nats a datum the bound may lose for the hyperparameters without inducing points to be kept."""
+SHORT = 12
+"""Iterations of a short search."""
+MAX_ROUNDS = 8
+"""How often inducing points are chosen again."""
+# Iterations of each round; the last number goes on.
+ROUNDS = (15, 25, 40)
+# Choosing inducing points again has ceased to matter when it gains less than this many nats, or this many a datum.
+_GAIN, _GAIN_PER_ROW = 0.1, 2e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """Where one search with fixed inducing points ended."""
+
+    minimum: Minimum
+    log_evidence: float
+
+
+@dataclasses.dataclass
+class Progress:
+    """How far the search is; kept outside of it, so that an interruption loses nothing."""
+
+    limits: Limits
+    best: Round | None = None
+    restarts: list[float] = dataclasses.field(default_factory=list)
+    rounds: int = 0
+    iterations: int = 0
+    converged: bool = False
+    interrupted: bool = False
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Ctrl-C ends what is inside and leaves what was found, if anything was."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            self.interrupted, self.converged = True, False
+
+    def take(self, found: Round) -> None:
+        """Keep a round if it is the best so far."""
+        if self.best is None or found.minimum.value < self.best.minimum.value:
+            self.best = found
+
+
+def searched(task: Task, problem: Problem, num_restarts: int, found: Float[np.ndarray, " P"] | None = None) -> Progress:
+    """Short searches from several starts, one of them `found` if given, and the best of them to its end."""
+    bounds, starts = candidates(task.generator, problem, num_restarts, found)
+    progress = Progress(bounds)
+    with progress.interruptible():
+        _short_searches(task, problem, starts, progress)
+        _main_search(task, problem, progress)
+    return progress
+
+
+def searched_with_points(
+    task: Task, problem: Problem, num_restarts: int, found: Float[np.ndarray, " P"] | None = None
+) -> tuple[Problem, Progress]:
+    """The same, and once more with inducing points where those cannot carry what an exact evidence finds."""
+    progress = searched(task, problem, num_restarts, found)
+    if problem.is_exact and not progress.interrupted and not _carries(problem, progress):
+        assert progress.best is not None
+        problem = dataclasses.replace(problem, is_exact=False)
+        progress = searched(task, problem, num_restarts, progress.best.minimum.vector)
+    return problem, progress
+
+
+def _carries(problem: Problem, progress: Progress) -> bool:
+    """Whether so many inducing points can carry the model that fits best without them."""
+    assert progress.best is not None
+    sparse = Evaluator(dataclasses.replace(problem, is_exact=False), progress.limits, progress.best.minimum.vector)
+    sparse(progress.best.minimum.vector)
+    return progress.best.log_evidence - sparse.evidence < CARRIED * (
+        len(problem.y) if problem.counts is None else float(np.sum(problem.counts))
+    )
+
+
+def _short_searches(task: Task, problem: Problem, starts: list[np.ndarray], progress: Progress) -> None:
+    for number, vector in enumerate(starts):
+        task.show.update("starts", number, len(starts))
+        found = one_round(problem, progress.limits, vector, min(SHORT, task.max_iterations), task.record)
+        progress.restarts.append(-found.minimum.value)
+        progress.take(found)
+
+
+def _main_search(task: Task, problem: Problem, progress: Progress) -> None:
+    assert progress.best is not None
+    # Without inducing points that follow the kernel there is one round.
+    limits_by_round = (task.max_iterations,) if problem.is_exact else ROUNDS
+    while progress.rounds < MAX_ROUNDS and progress.iterations < task.max_iterations and not progress.converged:
+        before = progress.best.minimum
+        task.show.update("search", progress.iterations, task.max_iterations, f"objective {-before.value:.1f}")
+        limit = limits_by_round[min(progress.rounds, len(limits_by_round) - 1)]
+        limit = min(limit, task.max_iterations - progress.iterations)
+        found = one_round(problem, progress.limits, before.vector, limit, task.record)
+        progress.rounds += 1
+        progress.iterations += max(1, found.minimum.iterations)
+        progress.take(found)
+        settled_down = before.value - found.minimum.value < max(_GAIN, _GAIN_PER_ROW * len(problem.y))
+        # A whole round that gained next to nothing says the same as a slope that promises nothing.
+        ended = found.minimum.converged or (settled_down and found.minimum.iterations == limit)
+        progress.converged = ended and (problem.is_exact or settled_down)
+
+
+def one_round(
+    problem: Problem,
+    bounds: Limits,
+    vector: np.ndarray,
+    max_iterations: int,
+    record: Record,
+    points: Float[np.ndarray, "M D"] | None = None,
+) -> Round:
+    """A search with inducing points that are given, or chosen for where it begins."""
+    objective = evaluator(problem, bounds, vector, points)
+    found = minimise(objective, vector, bounds.lower, bounds.upper, max_iterations, record, bounds.scale)
+    return Round(found, objective.evidence)

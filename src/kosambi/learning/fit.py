@@ -1,0 +1,166 @@
+"""`kosambi.fit_hyperparameters`: kernel, prior mean and likelihood parameters from data."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from kosambi._core.errors import HyperparameterWarning, InputError, as_count, as_few, as_inputs, check_key, is_traced
+from kosambi._core.precision import host_generator, public
+from kosambi._core.progress import Clock, Progress
+from kosambi._core.types import ArrayLike, Key
+from kosambi.kernels import AbstractKernel
+from kosambi.learning import _evidence, _indicators, _paper
+from kosambi.learning._checks import as_prior, as_rows, check_data
+from kosambi.learning._layout import Layout, Model, lay_out, rebuilt
+from kosambi.learning._search import Record
+from kosambi.learning._task import Outcome, Task
+from kosambi.learning.report import FitReport
+from kosambi.likelihoods import AbstractLikelihood, Categorical
+from kosambi.priors import AbstractPrior, GaussianRandomElement
+from kosambi.target.evidence import check_density
+from kosambi.target.target import as_weights, check_length
+
+METHODS = ("evidence", "paper", "published", "indicators")
+
+
+@public
+def fit_hyperparameters(
+    key: Key,
+    prior: AbstractPrior | AbstractKernel,
+    likelihood: AbstractLikelihood,
+    x: ArrayLike,
+    y: ArrayLike,
+    method: str = "evidence",
+    *,
+    num_inducing: int | str | None = None,
+    weights: ArrayLike | None = None,
+    ard: bool = False,
+    freeze: str | Sequence[str] = (),
+    tie: Sequence[Sequence[str]] = (),
+    max_rows: int | None = None,
+    num_restarts: int | None = None,
+    max_iterations: int = 400,
+    progress: bool | None = None,
+) -> tuple[Any, AbstractLikelihood, FitReport]:
+    """Kernel parameters, prior mean, noise and other likelihood parameters that make the data probable.
+
+    Returns what was given, with other numbers, and a report: `kernel, likelihood, report` for a kernel, which stands
+    for `GaussianProcess(kernel)` with mean zero; `prior, likelihood, report` for a prior, whose mean is learned if it
+    is a number, or in the arrays of a mean that is an Equinox module. method="paper" leaves the mean alone.
+
+    Arguments:
+        key: a JAX random key, for starts and subsets.
+        prior: a prior, or a kernel.
+        likelihood: one with a density; its parameters are learned, except a noise that is given for each datum.
+        x: (N, D), the inputs.
+        y: (N,), the observations.
+        method: "evidence", which maximises the evidence of this very model (see `kosambi.evidence`), or "paper", which
+            fits the kernel as that of an exact Gaussian process (the paper's recipe, for comparison), or "published",
+            the same from the start of the paper's code alone, which lies where the likelihood is flat if x is not
+            scaled, or "indicators", for `Categorical` with many classes or rows: the shape of the kernel from
+            regressions on the indicators of the classes, its variance from the evidence.
+        num_inducing: M, for "evidence"; at most 300 when None. "auto" leaves M to `infer(num_inducing="auto")`: up to
+            2000 rows a Gaussian likelihood then has its exact evidence, and no inducing points are moved. `StudentT`
+            and `Laplace` with more than 300 rows take their kernel from Gaussian noise and learn the noise from up to
+            800 rows, all of them points.
+        weights: (N,), how often each datum counts, for "evidence"; starts of the search do not look at them.
+        ard: give every stationary kernel with a single lengthscale one for each input column.
+        freeze: parameters that keep their values, by name: "likelihood", "kernel.variance", "kernel.*.variance".
+        tie: groups of parameters that have one value, [["kernel.0.lengthscale", "kernel.1.lengthscale"]].
+        max_rows: rows that the kernel is learned from; a random subset when there are more, with the likelihood's
+            parameters and the mean learned again on all. 2000 when None, and no more than that for heavy tails with
+            "auto"; for "paper" the size of the subsets of nearest neighbours, 2000 and for labels 1000.
+        num_restarts: further starts from which a short search is made, 2 when None; for "paper" the number of subsets,
+            10 and for labels 5.
+        max_iterations: of the main search.
+        progress: whether to show a progress line; None shows it on a terminal.
+
+    >>> import jax, numpy as np, kosambi as ko
+    >>> x = np.linspace(0.0, 10.0, 80)[:, None]
+    >>> y = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=80)
+    >>> kernel, likelihood, report = ko.fit_hyperparameters(
+    ...     jax.random.key(0), ko.kernels.SquaredExponential(), ko.likelihoods.Gaussian(), x, y, num_inducing=30
+    ... )
+    >>> report.converged, bool(0.08 < likelihood.noise < 0.12), bool(1.0 < kernel.lengthscale < 4.0)
+    (True, True, True)
+    """
+    if is_traced((key, prior, likelihood, x, y)):
+        raise InputError("`fit_hyperparameters` runs a search of its own and cannot be inside `jit`. Call it outside.")
+    clock, generator = Clock(), host_generator(check_key(key))
+    if method not in METHODS:
+        raise InputError(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
+    x = as_inputs("x", x)
+    given = as_prior(prior, x, ard)
+    check_density(likelihood)
+    y = likelihood.check(y)
+    # What is returned for a kernel has no mean, so none can be learned.
+    bare = isinstance(prior, AbstractKernel)
+    frozen = [*([freeze] if isinstance(freeze, str) else freeze), *(["mean"] if bare else [])]
+    layout = lay_out(Model(given.kernel, given.mean, likelihood), frozen, tie)
+    if layout.size == 0:
+        raise InputError(
+            "Every parameter is frozen or none is an array, so there is nothing to learn. Leave out `freeze`; in a "
+            "kernel of your own hold numbers as `np.asarray(value, dtype=float)`."
+        )
+    check_length("y", y, x)
+    counts = None if weights is None else np.asarray(as_weights(weights, x))
+    used = slice(None) if counts is None else np.asarray(counts > 0)
+    notes = check_data(x[used], y[used], likelihood, layout.size, len(y))
+    record = Record()
+    with Progress(progress) as show:
+        limit = as_count("max_iterations", max_iterations)
+        task = Task(generator, given, likelihood, x, y, counts, layout, limit, record, show)
+        if method in ("paper", "published"):
+            if num_inducing is not None:
+                raise InputError(
+                    f'method="{method}" fits an exact Gaussian process, without inducing points. Leave out '
+                    "`num_inducing`."
+                )
+            if counts is not None:
+                raise InputError(f'method="{method}" does not know weights. Leave them out, or use method="evidence".')
+            usual = method == "paper"
+            found = _paper.fit(task, _paper.settings(likelihood, max_rows, num_restarts, usual_start=usual))
+        elif method == "indicators":
+            if not isinstance(likelihood, Categorical) or isinstance(given, GaussianRandomElement):
+                raise InputError('method="indicators" is for `Categorical` with a `GaussianProcess`. Use "evidence".')
+            if num_inducing is not None:
+                raise InputError('method="indicators" chooses no inducing points. Leave out `num_inducing`.')
+            rows = _indicators.MAX_ROWS if max_rows is None else as_rows(max_rows)
+            restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_few("num_restarts", num_restarts)
+            found = _indicators.fit(task, rows, restarts)
+        else:
+            rows = _evidence.MAX_ROWS if max_rows is None else as_rows(max_rows)
+            restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_few("num_restarts", num_restarts)
+            if isinstance(num_inducing, str) and num_inducing != "auto":
+                raise InputError(f'`num_inducing` must be a whole number, "auto" or None. Got {num_inducing!r}.')
+            is_open = isinstance(num_inducing, str)
+            number = None if isinstance(num_inducing, str) else num_inducing
+            found = _evidence.fit(task, number, rows, restarts, is_open=is_open, grows=max_rows is None)
+    report = _report(method, found, layout, record, clock, notes)
+    for text in report.warnings:
+        warnings.warn(text, HyperparameterWarning, stacklevel=3)
+    return (found.model.kernel if bare else rebuilt(given, found.model)), found.model.likelihood, report
+
+
+def _report(method: str, found: Outcome, layout: Layout, record: Record, clock: Clock, notes: list[str]) -> FitReport:
+    leaves = jax.tree.leaves(found.model)
+    everything = sorted([p for group in layout.groups for p in group] + list(layout.frozen), key=lambda p: p.leaf)
+    fields = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+    del fields["model"], fields["beside"]
+    fields["warnings"] = (*notes, *found.warnings)
+    return FitReport(
+        method=method,
+        parameters={p.name: np.asarray(leaves[p.leaf]) for p in everything} | found.beside,
+        evaluations=len(record.values) + record.failures + record.moves,
+        failures=record.failures,
+        trace=-np.asarray(record.values),
+        seconds=clock.seconds,
+        compile_seconds=clock.compile_seconds,
+        **fields,
+    )

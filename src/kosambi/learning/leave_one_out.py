@@ -1,0 +1,172 @@
+r"""How well a model with M inducing points predicts each datum from all others, without fitting it N times.
+
+On the host, with LAPACK: the sizes M that are compared share one N×M matrix of weights, whose first columns belong to
+the first points, and nothing is compiled for each of them. See `kosambi.selection` for the formula.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import scipy.linalg
+from jaxtyping import Float
+
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.target.bounds import gaussian_gap
+from kosambi.target.evidence import Projection, starting_mode
+
+# The search for a mode ends when a step promises less than this many nats.
+_PROMISE = 1e-4
+_MAX_STEPS = 50
+# Of the mean slope of a cost over what is left open.
+_NODES = 20
+
+
+class Scores(NamedTuple):
+    """What a number of inducing points achieves."""
+
+    score: float
+    """Mean leave-one-out negative log predictive density; NaN where the likelihood has none, or several latents."""
+    gap: float
+    """Bound on the divergence from the full posterior, in nats an observation; NaN if not Gaussian."""
+    divergence: float
+    """KL(Π_∞, Π*) of the draws, roughly; zero if Gaussian, NaN where there is no score."""
+    residual_share: float
+    """Σ σ_n² over Σ r(x_n, x_n)."""
+
+
+def scores(
+    likelihood: AbstractLikelihood,
+    psi: Float[np.ndarray, "N M"],
+    variance: Float[np.ndarray, " N"],
+    offset: Float[np.ndarray, " N"],
+    y: Float[np.ndarray, " N"],
+    counts: Float[np.ndarray, " N"],
+    sizes: list[int],
+) -> list[Scores]:
+    """The scores of the first `sizes` columns of `psi`, in increasing order.
+
+    Arguments:
+        likelihood: what an observation costs.
+        psi: whitened weights, nested: the first m columns belong to the first m points.
+        variance: prior variances r(x_n, x_n).
+        offset: prior means.
+        y: the observations.
+        counts: how often each counts.
+        sizes: increasing numbers of columns.
+    """
+    if likelihood.num_latents > 1 or not likelihood.is_density:
+        return [Scores(np.nan, np.nan, np.nan, _share(psi[:, :size], variance)[1]) for size in sizes]
+    if isinstance(likelihood, Gaussian):
+        return _gaussian(likelihood, psi, variance, offset, y, counts, sizes)
+    with jax.enable_x64(True):
+        start = np.asarray(starting_mode(likelihood, Projection(psi[:, : sizes[0]], variance, offset), y))
+    found = []
+    for size in sizes:
+        part = psi[:, :size]
+        start = _mode(likelihood, part, offset, y, counts, np.pad(start, (0, size - len(start))))
+        residual, share = _share(part, variance)
+        score, divergence = _laplace_scores(likelihood, part, residual, offset, y, counts, start)
+        found.append(Scores(score, np.nan, divergence, share))
+    return found
+
+
+def _share(psi: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, float]:
+    residual = np.maximum(variance - np.einsum("nm,nm->n", psi, psi), 0.0)
+    return residual, float(np.sum(residual) / np.sum(variance))
+
+
+def _gaussian(
+    likelihood: Gaussian,
+    psi: np.ndarray,
+    variance: np.ndarray,
+    offset: np.ndarray,
+    y: np.ndarray,
+    counts: np.ndarray,
+    sizes: list[int],
+) -> list[Scores]:
+    """In units of the noise, from one Gram matrix whose leading blocks serve every size."""
+    noise = np.broadcast_to(np.asarray(likelihood.noise), y.shape)
+    root_precision = np.sqrt(counts) / noise
+    scaled, error = psi * root_precision[:, None], (y - offset) * root_precision
+    gram, aim = scaled.T @ scaled, scaled.T @ error
+    found = []
+    for size in sizes:
+        residual, share = _share(psi[:, :size], variance)
+        trace = float(np.sum(np.square(root_precision) * residual))
+        block = gram[:size, :size]
+        gap = gaussian_gap(scaled[:, :size], error, 0.0, trace, block) / float(np.sum(counts))
+        factor = scipy.linalg.cholesky(block + np.eye(size), lower=True, check_finite=False)
+        loads = scipy.linalg.solve_triangular(factor, scaled[:, :size].T, lower=True, check_finite=False)
+        leverage = np.minimum(np.einsum("mn,mn->n", loads, loads), 1.0 - 1e-12)
+        fitted = scipy.linalg.solve_triangular(factor, aim[:size], lower=True, check_finite=False) @ loads
+        # Without all copies of a datum: in units of y, where one that does not count has nothing to leave out.
+        unit = np.where(root_precision > 0, root_precision, 1.0)
+        distance = (error - fitted) / (1.0 - leverage) / unit
+        spread = np.square(noise) + residual + leverage / (1.0 - leverage) / np.square(unit)
+        density = -0.5 * (np.square(distance) / spread + np.log(2.0 * np.pi * spread))
+        found.append(Scores(-float(np.sum(counts * density) / np.sum(counts)), gap, 0.0, share))
+    return found
+
+
+def _mode(
+    likelihood: AbstractLikelihood,
+    psi: np.ndarray,
+    offset: np.ndarray,
+    y: np.ndarray,
+    counts: np.ndarray,
+    w: np.ndarray,
+) -> np.ndarray:
+    """Newton with a positive curvature and steps that are halved until the potential falls."""
+
+    def potential(w: np.ndarray) -> float:
+        return float(counts @ np.asarray(likelihood.cost(y, offset + psi @ w)) + 0.5 * w @ w)
+
+    value = potential(w)
+    for _ in range(_MAX_STEPS):
+        f = offset + psi @ w
+        slope = psi.T @ (counts * np.asarray(likelihood.derivative(y, f))) + w
+        factor = _factor(psi, counts * np.asarray(likelihood.curvature(y, f)))
+        step = scipy.linalg.cho_solve(factor, slope)
+        promise, length = float(slope @ step), 1.0
+        if not promise > _PROMISE:
+            break
+        while not (further := potential(w - length * step)) < value and length > 1e-6:
+            length *= 0.5
+        if not further < value:
+            break
+        w, value = w - length * step, further
+    return w
+
+
+def _factor(psi: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, bool]:
+    scaled = psi * np.sqrt(curvature)[:, None]
+    return scipy.linalg.cho_factor(scaled.T @ scaled + np.eye(psi.shape[1]), lower=True, check_finite=False)
+
+
+def _laplace_scores(
+    likelihood: AbstractLikelihood,
+    psi: np.ndarray,
+    residual: np.ndarray,
+    offset: np.ndarray,
+    y: np.ndarray,
+    counts: np.ndarray,
+    w: np.ndarray,
+) -> tuple[float, float]:
+    """The leave-one-out score, and KL(Π_∞, Π*) ≈ ½ Var Δ ≈ ½ ∇ΔᵀH⁻¹∇Δ at the mode."""
+    f = offset + psi @ w
+    slope, curvature = np.asarray(likelihood.derivative(y, f)), np.asarray(likelihood.curvature(y, f))
+    factor, _ = _factor(psi, counts * curvature)
+    loads = scipy.linalg.solve_triangular(factor, psi.T, lower=True, check_finite=False)
+    variance = np.einsum("mn,mn->n", loads, loads)
+    # Without all copies of a datum.
+    without = variance / np.maximum(1.0 - counts * curvature * variance, 1e-12)
+    density = likelihood.log_predictive_density(y, f + counts * slope * without, np.sqrt(without + residual))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    around = np.asarray(
+        likelihood.derivative(np.broadcast_to(y, (_NODES, len(y))), f + np.sqrt(residual) * nodes[:, None])
+    )
+    pull = loads @ (counts * (weights @ around / np.sum(weights) - slope))
+    return -float(counts @ np.asarray(density) / np.sum(counts)), 0.5 * float(pull @ pull)

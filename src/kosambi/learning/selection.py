@@ -1,0 +1,290 @@
+r"""How many inducing points are enough? As many as predictions can use.
+
+Points are taken in greedy order, once, and for growing M the model is asked how well it predicts each datum from all
+the others: leave-one-out in closed form for a Gaussian likelihood, around Laplace's approximation for others. With
+whitened weights ψ(x) of the first M points, σ_n² the variance that they leave open, g and h the first two derivatives
+of the cost at the mode ŵ, H = I + Σ_n h_n ψ_nψ_nᵀ and v_n = ψ_nᵀH⁻¹ψ_n,
+
+    f_n | all data but n  ~  N(f̂_n + g_n v_n/(1 − h_n v_n),  v_n/(1 − h_n v_n) + σ_n²)
+
+(Vehtari, Mononen, Tolvanen, Sivula and Winther 2016, with the residual of the inducing points). The smallest M is taken
+from which no larger one that was tried predicts better by `tolerance` nats an observation; sizes up to at least twice
+the answer are tried. Few points for a rough function predict no better than none, and their number does not matter
+either, so the points must also explain half of the prior variance at the data and predict as well as the prior alone.
+And the divergence that the certificate measures, KL(Π_∞, Π*), must be small, roughly: ½ Var Δ to first order
+around the mode. Nothing is random, so the answer is the same for every key.
+
+The growth ends earlier where the distance from the full posterior is proven to be small (`kosambi.bounds`), where a
+budget of memory or time is spent, or, for a likelihood without such scores, where a thousandth of the prior variance at
+the data is left open.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import warnings
+
+import numpy as np
+import scipy.linalg
+from jaxtyping import Float, Int
+
+from kosambi._core.errors import InputError, TruncationWarning, as_inputs, as_positive
+from kosambi._core.precision import public
+from kosambi._core.types import ArrayLike
+from kosambi.basis.inducing import greedy_path
+from kosambi.learning.leave_one_out import Scores, scores
+from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
+from kosambi.priors import AbstractPrior
+from kosambi.target.target import as_weights, check_length
+
+TOLERANCE = 0.015
+"""Nats an observation that more points may gain before they are worth taking."""
+MAX_BYTES = 2 * 2**30
+"""Memory that the search may use when no other number is given."""
+MAX_SECONDS = 120.0
+"""Time that it may use when no other number is given."""
+PER_SECOND = 8e6 / MAX_SECONDS
+"""Rows times points for each second of `max_seconds` with which a likelihood that needs steps can be drawn from."""
+LARGEST_DIVERGENCE = 0.05
+"""Nats, for all data together, that the draws may be from the best law with the same coordinates, roughly."""
+LARGEST_SHARE = 0.5
+"""Above this share of the prior variance left open, predictions that stand still say nothing."""
+VARIANCE_WITHOUT_SCORE = 1e-3
+"""The share that may be left open where predictions cannot be compared."""
+SMALLEST = 8
+# Points of the first pass, and how many times as many each further pass takes.
+_FIRST, _GROWTH = 256, 2
+# N×M matrices of float64 that are held at once.
+_MATRICES = 5
+# The part of the mean prior variance that is added to the diagonal of r(Z, Z).
+_JITTER = 1e-10
+
+REASONS = {
+    "prediction": "more points would not predict better by {tolerance:g} nats an observation",
+    "certificate": "the posterior is proven to be within {tolerance:g} nats an observation of the full one",
+    "variance": "the points explain the prior variance at the data",
+    "rows": "there are no more distinct rows",
+    "memory": "the budget of memory is spent; more points may do better",
+    "time": "the budget of time is spent; more points may do better",
+    "drawing": "draws with more would take minutes; more points may do better",
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Selection:
+    """Inducing points chosen by `select_inducing`, and why so many."""
+
+    indices: Int[np.ndarray, " M"]
+    """Rows of x, in greedy order."""
+    reason: str
+    """What ended the growth: "prediction", "certificate", "variance", "rows", "memory", "time" or "drawing"."""
+    tolerance: float
+    """Nats an observation."""
+    sizes: Int[np.ndarray, " T"]
+    """The numbers of points that were tried, increasing."""
+    score: Float[np.ndarray, " T"]
+    """Mean leave-one-out negative log predictive density with each; NaN where it is not defined."""
+    gap: Float[np.ndarray, " T"]
+    """Proven bound on the divergence from the full posterior, in nats an observation; NaN where there is none."""
+    divergence: Float[np.ndarray, " T"]
+    """KL(Π_∞, Π*) of draws with each, roughly, in nats; zero for a Gaussian likelihood, NaN where it is not defined."""
+    residual_share: Float[np.ndarray, " T"]
+    """The share of the prior variance at the data that each leaves open."""
+    seconds: float
+    """Wall clock."""
+
+    @property
+    def num_inducing(self) -> int:
+        """M."""
+        return len(self.indices)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the answer is not that of a budget."""
+        return self.reason not in ("memory", "time", "drawing")
+
+    def __str__(self) -> str:
+        at = int(np.flatnonzero(self.sizes == self.num_inducing)[0])
+        lines = [
+            f"{self.num_inducing} inducing points: {REASONS[self.reason].format(tolerance=self.tolerance)}",
+            f"  sizes tried {', '.join(map(str, self.sizes))} in {self.seconds:.1f} s; "
+            f"prior variance left open {100 * self.residual_share[at]:.3g} %",
+        ]
+        if np.isfinite(self.score[at]):
+            lines.append(f"  leave-one-out: {self.score[at]:.4f} nats an observation, best {np.nanmin(self.score):.4f}")
+        return "\n".join(lines)
+
+
+@public
+def select_inducing(
+    prior: AbstractPrior,
+    likelihood: AbstractLikelihood,
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    tolerance: float | int = TOLERANCE,
+    max_seconds: float | int = MAX_SECONDS,
+    max_bytes: float | int = MAX_BYTES,
+) -> Selection:
+    """As many greedy inducing points as predictions can use; `infer(num_inducing="auto")` calls it.
+
+    Deterministic, except where the budget of time decides. With several latent functions, or a loss without a density,
+    the points that leave a thousandth of the prior variance open are taken.
+
+    Arguments:
+        prior: the prior.
+        likelihood: what an observation costs.
+        x: (N, D), the inputs.
+        y: (N,), the observations.
+        weights: (N,), how often each datum counts; once when None.
+        tolerance: nats an observation that more points may gain.
+        max_seconds: budget of time, of the search and (except for a Gaussian likelihood) of drawing with the answer:
+            rows times points are at most 8 million for 120 s, but points at least 256 and √N.
+        max_bytes: budget of memory.
+
+    >>> import numpy as np, kosambi as ko
+    >>> x = np.linspace(-3.0, 3.0, 400)[:, None]
+    >>> y = np.sin(2 * x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=400)
+    >>> prior = ko.GaussianProcess(ko.kernels.SquaredExponential(0.7))
+    >>> selection = ko.select_inducing(prior, ko.likelihoods.Gaussian(0.1), x, y)
+    >>> selection.num_inducing, selection.reason
+    (16, 'prediction')
+    """
+    if not isinstance(prior, AbstractPrior):
+        raise InputError(
+            f"`select_inducing` needs a prior. Got {type(prior).__name__}. Write `GaussianProcess(kernel)`."
+        )
+    if not isinstance(likelihood, AbstractLikelihood) or isinstance(likelihood, CustomJoint):
+        raise InputError(
+            f"`select_inducing` needs a likelihood that is a sum over data. Got {type(likelihood).__name__}. "
+            "Give `num_inducing` as a number."
+        )
+    tolerance, max_seconds, max_bytes = (
+        float(as_positive(name, value))
+        for name, value in (("tolerance", tolerance), ("max_seconds", max_seconds), ("max_bytes", max_bytes))
+    )
+    began = time.perf_counter()
+    x = as_inputs("x", x, prior.num_columns)
+    y = likelihood.check(y)
+    check_length("y", y, x)
+    if isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1:
+        check_length("Gaussian(noise=...)", likelihood.noise, x)
+    counts = np.ones(len(y)) if weights is None else np.asarray(as_weights(weights, x))
+    if not np.any(counts > 0):
+        raise InputError("`weights` are all zero, so there are no data to choose inducing points by. Give a number.")
+    distinct = len(np.unique(np.asarray(x), axis=0))
+    afford = max(SMALLEST, int(max_bytes / (8 * _MATRICES * len(y))))
+    # The draws come afterwards, in steps that take time for each row and point, unless they need none.
+    can_be_drawn = max(_FIRST, int(np.sqrt(len(y))), int(PER_SECOND * max_seconds / len(y)))
+    can_be_drawn = distinct if isinstance(likelihood, Gaussian) else can_be_drawn
+    short_of = "memory" if afford <= can_be_drawn else "drawing"
+    afford = min(afford, can_be_drawn)
+    search = _Search(prior, likelihood, np.asarray(x), np.asarray(y), counts, tolerance)
+    cap = min(_FIRST, distinct, afford)
+    while True:
+        start = time.perf_counter()
+        indices, exhausted = search.try_up_to(cap)
+        spent = time.perf_counter() - start
+        chosen, reason = search.answer(cap, "variance" if exhausted else "rows" if cap >= distinct else None)
+        if reason is not None:
+            break
+        if cap >= afford:
+            chosen, reason = cap, short_of
+            break
+        # The work grows with the square of the number of points.
+        left = max_seconds - (time.perf_counter() - began)
+        growth = min(_GROWTH, np.sqrt(max(left, 0.0) / max(spent, 1e-3)))
+        if growth < 1.5:
+            chosen, reason = cap, "time"
+            break
+        cap = min(int(cap * growth), distinct, afford)
+    selection = search.selection(indices[:chosen], reason, time.perf_counter() - began)
+    if not selection.is_enough:
+        warnings.warn(f"`num_inducing` by itself: {selection}", TruncationWarning, stacklevel=4)
+    return selection
+
+
+class _Search:
+    """The sizes tried so far, and what each gave."""
+
+    def __init__(
+        self,
+        prior: AbstractPrior,
+        likelihood: AbstractLikelihood,
+        x: np.ndarray,
+        y: np.ndarray,
+        counts: np.ndarray,
+        tolerance: float,
+    ) -> None:
+        self.prior, self.likelihood, self.x, self.y = prior, likelihood, x, y
+        self.counts, self.tolerance = counts, tolerance
+        self.found: dict[int, Scores] = {}
+        self.offset = np.asarray(prior.mean_at(x))
+        self.variance = np.asarray(prior.variance(x))
+        (nothing,) = scores(likelihood, np.zeros((len(y), 1)), self.variance, self.offset, y, counts, [1])
+        self.without_points = nothing.score
+
+    def try_up_to(self, cap: int) -> tuple[Int[np.ndarray, " M"], bool]:
+        """Score a ladder of sizes up to `cap`; the greedy order, and whether it has no more points."""
+        path = greedy_path(self.prior, self.x, cap)
+        z = self.x[path.indices]
+        gram = np.asarray(self.prior.covariance(z))
+        gram[np.diag_indices_from(gram)] += _JITTER * np.mean(np.diag(gram))
+        factor = scipy.linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
+        cross = np.asarray(self.prior.covariance(z, self.x))
+        psi = scipy.linalg.solve_triangular(factor, cross, lower=True, overwrite_b=True, check_finite=False).T
+        sizes = [m for m in ladder(len(path.indices)) if m not in self.found]
+        found = scores(self.likelihood, psi, self.variance, self.offset, self.y, self.counts, sizes)
+        self.found |= dict(zip(sizes, found, strict=True))
+        return path.indices, path.stopped_early
+
+    def answer(self, cap: int, at_end: str | None) -> tuple[int, str | None]:
+        """The size to take and why; `at_end` says why there can be no more, and None that more can be tried."""
+        sizes = sorted(self.found)
+        for size in sizes:
+            if at_end is not None and size == sizes[-1]:
+                return size, at_end
+            reason = self._enough(
+                size, [other for other in sizes if other >= size], 2 * size <= cap or at_end is not None
+            )
+            if reason is not None:
+                return size, reason
+        return sizes[-1], None
+
+    def _enough(self, size: int, larger: list[int], has_seen: bool) -> str | None:
+        at = self.found[size]
+        has_score = bool(np.isfinite(at.score))
+        if not has_score and at.residual_share < VARIANCE_WITHOUT_SCORE:
+            return "variance"
+        if at.gap < self.tolerance:
+            return "certificate"
+        if not has_score or not has_seen or at.residual_share > LARGEST_SHARE:
+            return None
+        if at.divergence > LARGEST_DIVERGENCE:
+            return None
+        best = min(self.found[other].score for other in larger)
+        is_level = at.score - best < self.tolerance and at.score < self.without_points + self.tolerance
+        return "prediction" if is_level else None
+
+    def selection(self, indices: np.ndarray, reason: str, seconds: float) -> Selection:
+        sizes = sorted(self.found)
+        score, gap, divergence, share = np.array([self.found[size] for size in sizes]).T
+        return Selection(
+            indices=indices,
+            reason=reason,
+            tolerance=self.tolerance,
+            sizes=np.array(sizes),
+            score=score,
+            gap=gap,
+            divergence=divergence,
+            residual_share=share,
+            seconds=seconds,
+        )
+
+
+def ladder(most: int) -> list[int]:
+    """8, 11, 16, 23, 32, … up to and including `most`."""
+    steps = SMALLEST * np.sqrt(2.0) ** np.arange(64)
+    return sorted({*(round(float(step)) for step in steps if step < most), most})

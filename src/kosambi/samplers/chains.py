@@ -1,0 +1,231 @@
+"""The compiled loop of the Markov samplers: a stretch of steps that knows when to stop, compiled once, used again.
+
+Where chains begin: superchains that share a start, spread wider than the posterior.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from kosambi._core.precision import compiled, host_generator, strong
+from kosambi._core.types import Array, Key
+from kosambi.samplers import convergence as _moments
+from kosambi.samplers.base import AbstractMarkovSampler, Work, check_initial_shape
+from kosambi.samplers.convergence import Moments
+from kosambi.target import Target
+from kosambi.target.modes import Frame, Modes
+
+MAX_CHECKS = 64
+"""Convergence checks that one segment can hold the traces of."""
+
+
+class Trace(NamedTuple):
+    """What was seen at each check of a segment."""
+
+    steps: Int[Array, " C"]
+    energies: Float[Array, " C"]
+    r_hats: Float[Array, " C"]
+    acceptances: Float[Array, " C"]
+
+
+class Segment(NamedTuple):
+    """Where a segment ended."""
+
+    state: Any
+    moments: Moments
+    step: Int[Array, ""]
+    """Transitions so far, which number the random keys."""
+    gradients: Int[Array, ""]
+    divergences: Int[Array, ""]
+    converged: Bool[Array, ""]
+    r_hats: Float[Array, " Q"]
+    times: Float[Array, "3 Q"]
+    """Autocorrelation times, of means and both tails."""
+    checks: Int[Array, ""]
+    trace: Trace
+
+
+def begin(
+    sampler: AbstractMarkovSampler, frame: Frame, key: Key, w: Float[Array, "J K"], num_superchains: int
+) -> tuple[Segment, Work]:
+    """The state of the sampler at w, before any segment."""
+    state, work = _init(sampler, frame, key, w)
+    draws = np.asarray(_quantities(state))
+    moments = _moments.empty(draws, num_superchains)
+    count, nothing = np.asarray(0), np.zeros(MAX_CHECKS, dtype=draws.dtype)
+    trace = Trace(np.zeros(MAX_CHECKS, dtype=int), nothing, nothing, nothing)
+    unknown = np.full(draws.shape[1], np.inf, dtype=draws.dtype)
+    times = np.tile(unknown, (3, 1))
+    return Segment(state, moments, count, count, count, np.asarray(False), unknown, times, count, trace), work
+
+
+@compiled
+def _init(sampler: AbstractMarkovSampler, frame: Frame, key: Key, w: Float[Array, "J K"]) -> tuple[Any, Work]:
+    return strong(sampler.init(key, frame, frame.inverse(w)))
+
+
+def forget(segment: Segment) -> Segment:
+    """The same particles without what was summed up of their past."""
+    draws = np.concatenate([np.asarray(segment.state.whitened), np.asarray(segment.state.potential)[:, None]], axis=1)
+    return segment._replace(moments=_moments.empty(draws, segment.moments.sums.shape[1]))
+
+
+@compiled
+def advance(
+    sampler: AbstractMarkovSampler,
+    frame: Frame,
+    key: Key,
+    last: Segment,
+    num_checks: Int[Array, ""],
+    last_step: Int[Array, ""],
+    adapting: Bool[Array, ""],
+    fresh: Bool[Array, ""],
+) -> Segment:
+    """Up to `num_checks` windows of steps, fewer at `last_step`, and when the particles have converged.
+
+    `fresh` says that an adaptation phase has just ended, so that its tuning is final.
+    """
+
+    def one_step(_: Array, carry: Segment) -> Segment:
+        state, info = sampler.step(jax.random.fold_in(key, carry.step), frame, carry.state)
+        state = _choose(adapting, sampler.adapt(frame, state, info), state)
+        return carry._replace(
+            state=state,
+            moments=_moments.add(carry.moments, _quantities(state), info.acceptance),
+            step=carry.step + 1,
+            gradients=carry.gradients + info.gradients,
+            divergences=carry.divergences + jnp.sum(info.divergent),
+        )
+
+    def one_window(carry: Segment) -> Segment:
+        before = jnp.mean(carry.moments.accepted)
+        length = carry.moments.window
+        carry = jax.lax.fori_loop(0, length, one_step, carry)
+        accepted = (jnp.mean(carry.moments.accepted) - before) / length
+        moments = _moments.close_window(carry.moments)
+        r_hats, times = _moments.r_hat(moments), _moments.autocorrelation_times(moments)
+        here = carry.checks
+        trace = Trace(
+            carry.trace.steps.at[here].set(carry.step),
+            carry.trace.energies.at[here].set(jnp.mean(carry.state.potential)),
+            carry.trace.r_hats.at[here].set(jnp.where(adapting, jnp.nan, jnp.max(r_hats))),
+            carry.trace.acceptances.at[here].set(accepted),
+        )
+        return carry._replace(
+            moments=moments,
+            converged=~adapting & _moments.has_converged(moments, r_hats, times),
+            r_hats=r_hats,
+            times=times,
+            checks=here + 1,
+            trace=trace,
+        )
+
+    def going_on(carry: Segment) -> Array:
+        return (carry.checks < num_checks) & (carry.step < last_step) & ~carry.converged
+
+    state = _choose(fresh, sampler.finish(last.state), last.state)
+    return strong(jax.lax.while_loop(going_on, one_window, last._replace(state=state, checks=jnp.asarray(0))))
+
+
+def _choose(condition: Array, yes: Any, no: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def _quantities(state: Any) -> Float[Array, "J Q"]:
+    """What is watched: the whitened coordinates and the potential."""
+    return jnp.concatenate([state.whitened, state.potential[:, None]], axis=1)
+
+
+NUM_SUPERCHAINS = 8
+MIN_CHAINS = 64
+"""Fewer particles than this are padded: their convergence could not be judged."""
+WIDENING = 1.5
+"""Starts are drawn from the Laplace law with its deviations multiplied by this."""
+SMALLEST_SHARE = 1e-3
+"""A mode with a larger share of the Laplace masses has a superchain of its own."""
+
+
+class Start(NamedTuple):
+    """Whitened starting points of all chains, chain j in superchain j mod 8, and which of them the user gets."""
+
+    w: Float[Array, "J K"]
+    returned: Int[Array, " P"]
+
+
+def starting_points(key: Key, target: Target, modes: Modes, initial: str | Array, num_particles: int) -> Start:
+    """Starts for `num_particles` and some more, so that superchains are of equal size."""
+    per_superchain = max(math.ceil(num_particles / NUM_SUPERCHAINS), MIN_CHAINS // NUM_SUPERCHAINS)
+    num_chains = per_superchain * NUM_SUPERCHAINS
+    if not isinstance(initial, str):
+        return _given(target, initial, num_particles, num_chains)
+    size = int(np.prod(target.shape))
+    noise = host_generator(key).normal(size=(NUM_SUPERCHAINS, size))
+    if initial == "prior":
+        starts = noise
+    else:
+        which = _share_out(modes.weights)
+        spread = WIDENING * np.einsum("gij,gj->gi", modes.roots[which], noise)
+        starts = np.asarray(_pulled_in(target, modes.positions[which], spread, modes.potentials[which]))
+    return Start(np.tile(starts, (per_superchain, 1)), np.arange(num_particles))
+
+
+def _share_out(weights: Float[Array, " B"]) -> Int[Array, " G"]:
+    """The mode of each superchain: as many as its Laplace mass asks for, and one at least where it is not tiny.
+
+    A mode without a start might never be seen. With one, either the particles pass between modes, or R̂ shows it.
+    """
+    edges = np.cumsum(weights)
+    which = np.searchsorted(edges, (np.arange(NUM_SUPERCHAINS) + 0.5) / NUM_SUPERCHAINS * edges[-1])
+    which = np.minimum(which, len(edges) - 1)
+    missing = [m for m in range(len(weights)) if weights[m] > SMALLEST_SHARE and m not in which]
+    for place, mode in zip(reversed(range(NUM_SUPERCHAINS)), missing, strict=False):
+        which[place] = mode
+    return which
+
+
+@compiled
+def _pulled_in(
+    target: Target, centres: Float[Array, "G K"], spread: Float[Array, "G K"], lowest: Float[Array, " G"]
+) -> Float[Array, "G K"]:
+    """Starts around their modes, each drawn in until its potential is one that a widened normal law would give.
+
+    A cost such as e^f can be astronomical 1.5 deviations out, and no step leads back from there.
+    """
+    size = centres.shape[1]
+    limit = lowest + 0.5 * WIDENING**2 * size + 6.0 * size**0.5 + 5.0
+
+    def too_high(scale: Float[Array, " G"]) -> Array:
+        w = centres + scale[:, None] * spread
+        return ~(target.whitened_potential(w.reshape(-1, *target.shape)) <= limit)
+
+    def draw_in(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        scale, high, count = carry
+        scale = jnp.where(high, 0.7 * scale, scale)
+        return scale, too_high(scale), count + 1
+
+    # The first round multiplies this by 0.7 and looks at the widened law itself.
+    scale = jnp.full(centres.shape[0], 1.0 / 0.7, dtype=centres.dtype)
+    everything = jnp.ones(centres.shape[0], dtype=bool)
+    scale, _, _ = jax.lax.while_loop(
+        lambda carry: jnp.any(carry[1]) & (carry[2] < 40), draw_in, (scale, everything, jnp.asarray(0))
+    )
+    return centres + scale[:, None] * spread
+
+
+def _given(target: Target, initial: Array, num_particles: int, num_chains: int) -> Start:
+    """The user's points, sorted along their longest axis, so that a superchain holds neighbours."""
+    check_initial_shape(initial, num_particles, target.shape)
+    w = np.asarray(target.whiten(initial)).reshape(num_particles, -1)
+    padded = w[np.arange(num_chains) % num_particles]
+    centred = padded - padded.mean(axis=0)
+    axis = np.linalg.svd(centred, full_matrices=False)[2][0]
+    order = np.argsort(centred @ axis, kind="stable").reshape(NUM_SUPERCHAINS, -1).T.ravel()
+    place = np.empty(num_chains, dtype=int)
+    place[order] = np.arange(num_chains)
+    return Start(padded[order], place[:num_particles])

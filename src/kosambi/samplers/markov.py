@@ -1,0 +1,267 @@
+"""Running a Markov sampler from the modes to convergence: the part that stays in Python, between compiled segments."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from kosambi._core.errors import PrecisionWarning
+from kosambi._core.precision import lift
+from kosambi._core.progress import Clock, Progress
+from kosambi._core.types import Array, Key
+from kosambi.samplers import chains as _segment
+from kosambi.samplers.base import AbstractMarkovSampler, Notes, Particles
+from kosambi.samplers.chains import MAX_CHECKS, NUM_SUPERCHAINS, Segment, starting_points
+from kosambi.samplers.convergence import MIN_LENGTH, r_hat_limit
+from kosambi.samplers.report import Report
+from kosambi.target import Target
+from kosambi.target.modes import Frame, count_basins, find_modes
+
+SEGMENT_SECONDS = 0.5
+"""Work between two looks at the clock; shorter segments would only add overhead."""
+FIRST_REVIEW = 32
+"""Steps of the sampling phase after which its acceptance is first compared with what the adaptation aimed at."""
+MAX_ADAPTATIONS = 8
+"""Adaptation phases, each continuing the last, before sampling begins in any case."""
+
+
+def run(
+    key: Key,
+    target: Target,
+    sampler: AbstractMarkovSampler,
+    initial: str | Array,
+    num_particles: int,
+    progress: Progress,
+    clock: Clock,
+    dtype: Any,
+    quiet_basins: bool = False,
+) -> tuple[Particles, Report]:
+    """Modes, starting points, adaptation, sampling until converged.
+
+    `quiet_basins` leaves it to the caller to say that particles sit in modes between which they do not pass.
+    """
+    mode_key, start_key, init_key, step_key = jax.random.split(key, 4)
+    progress.update("looking for the mode", 0, 1)
+    modes = find_modes(mode_key, target)
+    start = starting_points(start_key, target, modes, initial, num_particles)
+    if "initial" in vars(sampler):
+        # It has done its work, and must not be part of what a compiled loop is recognised by.
+        sampler = eqx.tree_at(lambda s: s.initial, sampler, None)
+    frame = lift(Frame(target, modes.positions[0], modes.roots[0], np.asarray(modes.potentials[0])), dtype)
+    log = _Log(progress, int(sampler.max_steps))
+    segment, work = _segment.begin(sampler, frame, init_key, lift(start.w, dtype), NUM_SUPERCHAINS)
+    log.count(work)
+    interrupted = False
+    try:
+        segment = _adapt(sampler, frame, step_key, segment, log)
+        segment = _sample(sampler, frame, step_key, segment, log)
+    except KeyboardInterrupt:
+        # What the last complete segment left is still there.
+        interrupted, segment = True, log.last if log.last is not None else segment
+    w = np.asarray(segment.state.whitened, dtype=np.float64)
+    basins = 1 if interrupted else count_basins(target, w)
+    report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype, quiet_basins)
+    return Particles.from_whitened(target, w[start.returned]), report
+
+
+class _Log:
+    """What the report and the progress line need from the segments."""
+
+    def __init__(self, progress: Progress, limit: int) -> None:
+        self.progress, self.limit = progress, limit
+        self.last: Segment | None = None
+        self.seconds_per_step = np.inf
+        self.first_steps, self.first_gradients = 0, 0
+        self.steps: list[Array] = []
+        self.energies: list[Array] = []
+        self.r_hats: list[Array] = []
+
+    def count(self, work: Any) -> None:
+        """Work done before the first segment."""
+        self.first_steps, self.first_gradients = int(work.steps), int(work.gradients)
+
+    def add(self, phase: str, segment: Segment, seconds: float, steps_before: int) -> float:
+        """Take a finished segment in; returns its mean acceptance at the last check."""
+        checks = int(segment.checks)
+        trace = jax.tree.map(lambda leaf: np.asarray(leaf)[:checks], segment.trace)
+        self.steps.append(trace.steps + self.first_steps)
+        self.energies.append(trace.energies)
+        self.r_hats.append(trace.r_hats)
+        self.last = segment
+        done = int(segment.step)
+        # The first call of a shape compiles, so the fastest segment tells.
+        self.seconds_per_step = min(self.seconds_per_step, seconds / max(done - steps_before, 1))
+        acceptance = float(trace.acceptances[-1])
+        note = f"acceptance {acceptance:.2f}"
+        if np.isfinite(self.r_hats[-1][-1]):
+            note += f"  R-hat {self.r_hats[-1][-1]:.3f}"
+        self.progress.update(phase, min(done, self.limit), self.limit, note)
+        return acceptance
+
+
+def _advance(
+    sampler: AbstractMarkovSampler,
+    frame: Frame,
+    key: Key,
+    segment: Segment,
+    log: _Log,
+    num_checks: int,
+    last_step: int,
+    adapting: bool,
+    fresh: bool,
+) -> tuple[Segment, float]:
+    before, begun = int(segment.step), time.perf_counter()
+    flags = (np.asarray(value) for value in (num_checks, last_step, adapting, fresh))
+    segment = _segment.advance(sampler, frame, key, segment, *flags)
+    segment.step.block_until_ready()
+    phase = "adapting" if adapting else "sampling"
+    return segment, log.add(phase, segment, time.perf_counter() - begun, before)
+
+
+def _adapt(
+    sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Segment, log: _Log, again: bool = False
+) -> Segment:
+    checks = -(-sampler.num_adaptation_steps // int(segment.moments.window))
+    if checks == 0:
+        return segment
+    for attempt in range(MAX_ADAPTATIONS):
+        # One check first: it compiles, and what follows is timed. The same numbers result however steps are cut.
+        segment, acceptance = _advance(sampler, frame, key, segment, log, 1, log.limit, True, again or attempt > 0)
+        if checks > 1 and int(segment.step) < log.limit:
+            segment, acceptance = _advance(sampler, frame, key, segment, log, checks - 1, log.limit, True, False)
+        enough = not sampler.needs_more_adaptation(acceptance, float(segment.state.step_size))
+        if enough or int(segment.step) >= log.limit:
+            break
+        segment = _segment.forget(segment)
+    return segment
+
+
+def _sample(sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Segment, log: _Log) -> Segment:
+    segment, fresh, repeats = _segment.forget(segment), True, 0
+    while int(segment.step) < log.limit and not bool(segment.converged):
+        # The clock cuts segments but decides nothing: tuning is looked at after fixed numbers of steps.
+        sampled, window = int(segment.moments.steps), int(segment.moments.window)
+        affordable = SEGMENT_SECONDS / max(log.seconds_per_step, 1e-9) / window
+        checks = int(np.clip(affordable, 1, MAX_CHECKS))
+        review = int(segment.step) + _next_review(sampled) - sampled
+        segment, _ = _advance(sampler, frame, key, segment, log, checks, min(review, log.limit), False, fresh)
+        fresh = False
+        if int(segment.step) < review or bool(segment.converged) or repeats == MAX_ADAPTATIONS:
+            continue
+        accepted = float(np.mean(np.asarray(segment.moments.accepted))) / int(segment.moments.steps)
+        if sampler.needs_more_adaptation(accepted, float(segment.state.step_size)):
+            # Tuned on the way from a distant start, for a place that the particles have left.
+            segment = _adapt(sampler, frame, key, _segment.forget(segment), log, again=True)
+            segment, fresh, repeats = _segment.forget(segment), True, repeats + 1
+    return segment
+
+
+def _next_review(sampled: int) -> int:
+    """The next of 32, 64, 128, ... steps of the sampling phase."""
+    review = FIRST_REVIEW
+    while review <= sampled:
+        review *= 2
+    return review
+
+
+def _report(
+    target: Target,
+    sampler: AbstractMarkovSampler,
+    segment: Segment,
+    log: _Log,
+    clock: Clock,
+    returned: Array,
+    basins: int,
+    interrupted: bool,
+    dtype: Any,
+    quiet_basins: bool,
+) -> Report:
+    r_hats, times = (np.asarray(part, dtype=np.float64) for part in (segment.r_hats, segment.times))
+    sampled = int(segment.moments.steps)
+    draws = sampled * segment.moments.particle_sums.shape[0]
+    # Never more effective draws than draws: the estimate of a time near one is noisy.
+    ess, ess_tail = draws / max(times[0].max(), 1.0), draws / max(times[1:].max(), 1.0)
+    acceptances = np.asarray(segment.moments.accepted, dtype=np.float64)[returned] / max(sampled, 1)
+    # Before the first check of the sampling phase nothing is known.
+    r_hat = float(r_hats.max()) if sampled else np.inf
+    limit = r_hat_limit(segment.moments.particle_sums.shape[0], NUM_SUPERCHAINS)
+    converged = bool(segment.converged) and not interrupted
+    basis = target.basis.report
+    return Report(
+        sampler=sampler.name,
+        converged=converged,
+        r_hat=r_hat,
+        r_hat_limit=limit,
+        r_hat_by_coordinate=r_hats[:-1].copy(),
+        ess=float(ess),
+        ess_tail=float(ess_tail),
+        mcse=float(ess**-0.5) if ess > 0 else np.inf,
+        acceptance=float(acceptances.mean()),
+        acceptance_by_particle=acceptances,
+        step_size=float(segment.state.step_size),
+        steps=log.first_steps + int(segment.step),
+        gradient_evaluations=log.first_gradients + int(segment.gradients),
+        seconds=clock.seconds,
+        compile_seconds=clock.compile_seconds,
+        dropped=basis.dropped,
+        jitter=basis.jitter,
+        divergences=int(segment.divergences),
+        basins=basins,
+        energy=np.concatenate([*log.energies, []]).astype(np.float64),
+        energy_steps=np.concatenate([*log.steps, []]).astype(np.int64),
+        r_hat_trace=np.concatenate([*log.r_hats, []]).astype(np.float64),
+        warnings=_warn(sampler, segment, r_hat, limit, converged, basins, interrupted, dtype, quiet_basins).texts,
+    )
+
+
+def _warn(
+    sampler: AbstractMarkovSampler,
+    segment: Segment,
+    r_hat: float,
+    limit: float,
+    converged: bool,
+    basins: int,
+    interrupted: bool,
+    dtype: Any,
+    quiet_basins: bool,
+) -> Notes:
+    notes = Notes()
+    if quiet_basins and basins > 1 and not converged and not interrupted:
+        return notes
+    refused = np.asarray(segment.moments.accepted) < 0.01 * max(int(segment.moments.steps), 1)
+    stuck = f"; {int(refused.sum())} of {refused.size} chains hardly moved" if refused.any() else ""
+    if interrupted:
+        notes.add(f"Interrupted after {int(segment.step)} steps: the particles are those of that moment.")
+    elif not converged and not int(segment.moments.steps):
+        notes.add(
+            f"All {int(segment.step)} steps went into adaptation, none into sampling. "
+            f"Raise `max_steps` of `{type(sampler).__name__}`."
+        )
+    elif not converged and r_hat <= limit:
+        notes.add(
+            f"Stopped after {int(segment.step)} steps, before {MIN_LENGTH:.0f} autocorrelation times had passed. "
+            f"Raise `max_steps` of `{type(sampler).__name__}`."
+        )
+    elif not converged and basins > 1:
+        notes.add(
+            f"The particles sit in the basins of {basins} or more separate modes and do not pass between them "
+            f"(nested R-hat {r_hat:.3f}), so how many are in each says little about its probability. "
+            'Use sampler="tempering".'
+        )
+    elif not converged:
+        notes.add(
+            f"Not converged after {int(segment.step)} steps: nested R-hat {r_hat:.4f}, limit {limit:.6g}{stuck}. "
+            f"Raise `max_steps` of `{type(sampler).__name__}`, or look at the model and the scale of its inputs."
+        )
+    resolution = float(np.finfo(dtype).eps) * float(np.max(np.abs(segment.trace.energies)))
+    if dtype == np.float32 and resolution > 0.01:
+        notes.add(
+            f"In {np.dtype(dtype).name} the potential is known to {resolution:.2g} only, and the acceptance of "
+            'proposals with it. Use precision="float64".',
+            PrecisionWarning,
+        )
+    return notes

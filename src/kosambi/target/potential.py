@@ -1,0 +1,66 @@
+"""Which potential a target has, and what "auto" makes of that.
+
+Expanding the cost, the projected and the optimal potential differ by about ½ Σ_n c''_n σ_n².
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.errors import InputError
+from kosambi._core.precision import compiled
+from kosambi._core.types import Array
+from kosambi.basis import AbstractBasis
+from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
+
+OPEN = 0.02
+"""Nats a datum by which the potentials must differ for "auto" to take the optimal one."""
+MOST_NODES = 136
+"""Nodes of its quadrature beyond which "auto" finds it too dear."""
+# Where digits of the potential beyond the sixth do not matter, as in sampling, half the nodes do.
+_FEWER, _FEWEST = 0.5, 21
+
+
+def as_kind(potential: object, basis: AbstractBasis, likelihood: AbstractLikelihood) -> str:
+    """Refuse a potential that the basis or the likelihood does not have."""
+    if potential not in ("projected", "optimal", "auto"):
+        raise InputError(f'`potential` must be "projected", "optimal" or "auto". Got {potential!r}.')
+    if potential == "optimal" and isinstance(likelihood, CustomJoint):
+        raise InputError(
+            "The optimal potential of `CustomJoint` is an N-dimensional integral, because the loss does not split over "
+            'data. Use potential="projected".'
+        )
+    if potential == "optimal" and not basis.is_conditional:
+        raise InputError(
+            f"The optimal potential needs the conditional law of F given u. `{type(basis).__name__}` follows the "
+            "paper's projection, which is not it. "
+            'Use `RitzBasis` or `PointBasis`, or potential="projected".'
+        )
+    return str(potential)
+
+
+def better_kind(
+    basis: AbstractBasis, likelihood: AbstractLikelihood, x: Array, y: Array, weights: Array | None, asked: int | None
+) -> tuple[str, int | None]:
+    """The potential that "auto" stands for, and the nodes of its quadrature.
+
+    Both have the same law for a Gaussian likelihood. With several latent functions the integrals have as many
+    dimensions, and a cost with two equal signs has poles: there the projected potential stays.
+    """
+    is_usual = likelihood.num_latents == 1 and not likelihood.is_even
+    if isinstance(likelihood, Gaussian | CustomJoint) or not basis.is_conditional or not is_usual:
+        return "projected", asked
+    variance = np.asarray(basis.residual_variance(x))
+    differences = np.asarray(_left_open(likelihood, y, variance))
+    if not np.average(differences, weights=weights) > OPEN:
+        return "projected", asked
+    needed = len(likelihood.rule(np.sqrt(variance)).nodes)
+    number = asked if asked is not None else max(_FEWEST, int(_FEWER * needed))
+    return ("optimal", number) if number <= MOST_NODES else ("projected", asked)
+
+
+@compiled
+def _left_open(likelihood: AbstractLikelihood, y: Array, variance: Array) -> Float[Array, " N"]:
+    """½ c''_n σ_n², where the data say that f lies."""
+    return 0.5 * likelihood.raw_curvature(y, likelihood.raw_rough_latent(y)) * variance

@@ -1,0 +1,277 @@
+r"""The law that a sampler draws from: exp(−V) over the coordinates of a basis (paper, section 5).
+
+    projected:  V(u) = Σ_n c(y_n, m(x_n) + φ(x_n)ᵀu) + ½ uᵀΛ⁻¹u                    (the paper's Π_∞)
+    optimal:    V(u) = Σ_n E_ξ c(y_n, m(x_n) + φ(x_n)ᵀu + σ_n ξ) + ½ uᵀΛ⁻¹u         (the KL-optimal Π*)
+
+with σ_n² the residual variance of the basis at x_n. Both carry the same additive constants. Everything is computed in
+whitened coordinates w = L⁻¹u, where the prior is standard normal; `potential` and `gradient` speak of u.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.errors import InputError, as_float_array, as_inputs, is_traced
+from kosambi._core.precision import Module, at_rest, compiled, public
+from kosambi._core.types import Array, ArrayLike
+from kosambi.basis import AbstractBasis
+from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
+from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, QuadraticTerm
+from kosambi.target.potential import as_kind, better_kind
+
+
+class Target(Module):
+    """The potential V of a basis, a likelihood and data, minimised where the posterior is highest.
+
+    Arguments:
+        basis: the coordinates.
+        likelihood: the cost of one datum, or `CustomJoint`.
+        x: (N, D), the inputs.
+        y: (N,), the observations.
+        potential: "projected" (the paper's), "optimal" (for `RitzBasis` and `PointBasis`), or "auto": optimal where
+            the two differ by more than 0.02 nats a datum and its integrals are not too many; `kind` says which it is.
+        weights: (N,), how often each datum counts; once when None.
+        num_nodes: of the quadrature of the optimal potential; chosen from the residual when None.
+
+    >>> import numpy as np, kosambi as ko
+    >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52()), x[::10])
+    >>> target = ko.Target(basis, ko.likelihoods.Bernoulli(), x, (x[:, 0] > 0).astype(float))
+    >>> target.potential(np.zeros((2, 5))).round(6)
+    array([34.657359, 34.657359])
+    """
+
+    basis: AbstractBasis
+    likelihood: AbstractLikelihood
+    x: Float[Array, "N D"]
+    y: Float[Array, " N"]
+    weights: Float[Array, " N"] | None
+    inverse_root: Float[Array, "M M"]
+    term: AbstractDataTerm
+    kind: str = eqx.field(static=True)
+
+    @public
+    def __init__(
+        self,
+        basis: AbstractBasis,
+        likelihood: AbstractLikelihood,
+        x: ArrayLike,
+        y: ArrayLike,
+        potential: str = "projected",
+        *,
+        weights: ArrayLike | None = None,
+        num_nodes: int | None = None,
+    ) -> None:
+        self.basis, self.likelihood = _as_model(basis, likelihood)
+        self.kind = as_kind(potential, basis, likelihood)
+        self.x = as_inputs("x", x, basis.inducing_points.shape[1])
+        if is_traced((basis, likelihood, self.x, y)):
+            raise InputError(
+                "`Target` needs concrete arrays. Build it outside `jit`; its potential may be used inside."
+            )
+        self.y = likelihood.check(y)
+        check_length("y", self.y, self.x)
+        self.weights = None if weights is None else as_weights(weights, self.x)
+        if self.kind == "auto":
+            self.kind, num_nodes = better_kind(basis, likelihood, self.x, self.y, self.weights, num_nodes)
+        offset = at_rest(basis.prior.mean_at(self.x))
+        # Formed once: a triangular solve for every particle at every step would cost as much as the data.
+        self.inverse_root = basis.whiten(np.eye(basis.size))
+        psi = basis.whitened_mean(self.x)
+        deviation = np.sqrt(basis.residual_variance(self.x)) if self.kind == "optimal" else None
+        if isinstance(likelihood, CustomJoint):
+            if weights is not None:
+                raise InputError(
+                    "`CustomJoint` does not split over data, so `weights` have no meaning. Leave them out."
+                )
+            self.term = JointTerm(likelihood, psi, self.y, offset)
+        elif isinstance(likelihood, Gaussian):
+            if likelihood.noise.ndim == 1:
+                check_length("Gaussian(noise=...)", likelihood.noise, self.x)
+            self.term = at_rest(_quadratic(likelihood, psi, self.y, offset, self.weights, deviation))
+        else:
+            rule = None if deviation is None else likelihood.rule(deviation, num_nodes)
+            self.term = FactorisedTerm(likelihood, psi, self.y, offset, self.weights, deviation, rule)
+
+    @property
+    def num_nodes(self) -> int:
+        """Values of the cost that one datum takes: nodes of the quadrature of the optimal potential, or one."""
+        rule = getattr(self.term, "rule", None)
+        return 1 if rule is None else len(rule.nodes)
+
+    def with_potential(self, potential: str, *, num_nodes: int | None = None) -> Target:
+        """The same model and data with the other potential: "projected" or "optimal"."""
+        return Target(self.basis, self.likelihood, self.x, self.y, potential, weights=self.weights, num_nodes=num_nodes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one u: (M,), or (M, C) with C latent functions."""
+        latents = self.likelihood.num_latents
+        return (self.basis.size,) if latents == 1 else (self.basis.size, latents)
+
+    @public
+    def potential(self, u: ArrayLike) -> Float[Array, "..."]:
+        """V(u): a number for one u, (J,) for J of them along the first axis."""
+        return _potential(self, self._checked("u", u))
+
+    @public
+    def gradient(self, u: ArrayLike) -> Float[Array, "..."]:
+        """∇V(u), shaped like u."""
+        return _gradient(self, self._checked("u", u))
+
+    @public
+    def value_and_gradient(self, u: ArrayLike) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        """V(u) and ∇V(u), sharing their work."""
+        return _value_and_gradient(self, self._checked("u", u))
+
+    @public
+    def curvature(self, u: ArrayLike) -> Float[Array, "K K"]:
+        """A positive definite curvature of V at one u, with K = M·C rows: Hessian, Fisher, or clipped."""
+        u = self._checked("u", u)
+        if u.shape != self.shape:
+            raise InputError(f"`curvature` takes one u of shape {self.shape}. Got shape {u.shape}.")
+        return _curvature(self, u)
+
+    @public
+    def quadrature_error(self, u: ArrayLike) -> Float[Array, "..."]:
+        """An upper estimate of the error of the optimal potential's quadrature at u; zero for closed forms."""
+        return _quadrature_error(self, self._checked("u", u))
+
+    def whitened_potential(self, w: Array) -> Array:
+        """V as a function of whitened coordinates, for one w or J of them; traceable."""
+        batch = jnp.reshape(w, (-1, *self.shape))
+        prior = 0.5 * jnp.sum(jnp.square(batch), axis=tuple(range(1, batch.ndim)))
+        return jnp.reshape(_data_value(self.term, batch) + prior, w.shape[: w.ndim - len(self.shape)])
+
+    def whitened_gradient(self, w: Array) -> Array:
+        """∇V in whitened coordinates, two products with the N×M matrix; traceable."""
+        return w + jnp.reshape(self.term.gradient(jnp.reshape(w, (-1, *self.shape))), w.shape)
+
+    def whitened_value_and_gradient(self, w: Array) -> tuple[Array, Array]:
+        """Both, sharing the latent values; traceable."""
+        batch = jnp.reshape(w, (-1, *self.shape))
+        value, gradient = self.term.value_and_gradient(batch)
+        value = value + 0.5 * jnp.sum(jnp.square(batch), axis=tuple(range(1, batch.ndim)))
+        return jnp.reshape(value, w.shape[: w.ndim - len(self.shape)]), w + jnp.reshape(gradient, w.shape)
+
+    def whitened_curvature(self, w: Array) -> Float[Array, "K K"]:
+        """I plus the curvature of the data term, for one w; traceable."""
+        curvature = self.term.curvature(w)
+        return curvature + jnp.eye(curvature.shape[0], dtype=curvature.dtype)
+
+    def whiten(self, u: Array) -> Array:
+        """w = L⁻¹u along the axis of coordinates, for any number of latent functions; traceable."""
+        return self._multiply(u, self.inverse_root)
+
+    def _multiply(self, u: Array, matrix: Float[Array, "M M"]) -> Array:
+        if len(self.shape) == 1:
+            return u @ matrix
+        return jnp.moveaxis(jnp.moveaxis(u, -1, -2) @ matrix, -2, -1)
+
+    def _checked(self, name: str, value: ArrayLike) -> Array:
+        array = as_float_array(name, value)
+        if array.ndim not in (len(self.shape), len(self.shape) + 1) or array.shape[-len(self.shape) :] != self.shape:
+            batch = ", ".join(["J", *map(str, self.shape)])
+            raise InputError(f"`{name}` must have shape {self.shape} or ({batch}). Got shape {array.shape}.")
+        return array
+
+
+@jax.custom_jvp
+def _data_value(term: AbstractDataTerm, w: Array) -> Array:
+    """D(w) with its gradient by hand: autodiff would keep every latent value, and every node of a quadrature."""
+    return term.value(w)
+
+
+def _data_value_jvp(primals: tuple[Any, Array], tangents: tuple[Any, Array]) -> tuple[Array, Array]:
+    (term, w), (term_dot, w_dot) = primals, tangents
+    zero = jax.custom_derivatives.SymbolicZero
+    if not all(isinstance(leaf, zero) for leaf in jax.tree.leaves(term_dot, is_leaf=lambda v: isinstance(v, zero))):
+        raise InputError("A potential is differentiable in the coordinates u only, not in the data or the model.")
+    value, gradient = term.value_and_gradient(w)
+    if isinstance(w_dot, zero):
+        return value, jnp.zeros_like(value)
+    return value, jnp.sum(gradient * w_dot, axis=tuple(range(1, w.ndim)))
+
+
+_data_value.defjvp(_data_value_jvp, symbolic_zeros=True)
+
+
+@compiled
+def _potential(target: Target, u: Array) -> Array:
+    return target.whitened_potential(target.whiten(u))
+
+
+@compiled
+def _gradient(target: Target, u: Array) -> Array:
+    return target._multiply(target.whitened_gradient(target.whiten(u)), target.inverse_root.T)
+
+
+@compiled
+def _value_and_gradient(target: Target, u: Array) -> tuple[Array, Array]:
+    value, gradient = target.whitened_value_and_gradient(target.whiten(u))
+    return value, target._multiply(gradient, target.inverse_root.T)
+
+
+@compiled
+def _curvature(target: Target, u: Array) -> Array:
+    curvature = target.whitened_curvature(target.whiten(u))
+    # The rows of u run over coordinates first and latent functions second.
+    spread = jnp.kron(target.inverse_root, jnp.eye(target.likelihood.num_latents))
+    return spread @ curvature @ spread.T
+
+
+@compiled
+def _quadrature_error(target: Target, u: Array) -> Array:
+    w = target.whiten(u)
+    return jnp.reshape(target.term.quadrature_error(jnp.reshape(w, (-1, *target.shape))), u.shape[: -len(target.shape)])
+
+
+@compiled
+def _quadratic(
+    likelihood: Gaussian, psi: Array, y: Array, offset: Array, weights: Array | None, deviation: Array | None
+) -> QuadraticTerm:
+    weights = jnp.ones_like(y) if weights is None else weights
+    precision = weights / jnp.square(likelihood.noise)
+    basis, root = jnp.linalg.qr(psi * jnp.sqrt(precision)[:, None])
+    error = (y - offset) * jnp.sqrt(precision)
+    aim = basis.T @ error
+    # What no w can explain, and the constants of the density.
+    constant = 0.5 * jnp.sum(jnp.square(error - basis @ aim)) + jnp.sum(weights * likelihood.raw_cost(y, y))
+    if deviation is not None:
+        constant = constant + 0.5 * jnp.sum(precision * jnp.square(deviation))
+    return QuadraticTerm(root, aim, constant)
+
+
+def _as_model(basis: object, likelihood: object) -> tuple[AbstractBasis, AbstractLikelihood]:
+    if not isinstance(basis, AbstractBasis):
+        raise InputError(
+            f"`Target` needs a basis first. Got {type(basis).__name__}. For example `PointBasis(prior, z)`."
+        )
+    if not isinstance(likelihood, AbstractLikelihood):
+        raise InputError(
+            f"`Target` needs a likelihood from `kosambi.likelihoods`. Got {type(likelihood).__name__}. "
+            "A cost of your own is `Custom(cost)`."
+        )
+    return basis, likelihood
+
+
+def check_length(name: str, values: Array, x: Array) -> None:
+    """Refuse numbers that are not one a row of x."""
+    if values.shape[0] != x.shape[0]:
+        raise InputError(f"`{name}` has {values.shape[0]} entries for {x.shape[0]} rows of x. Give one for each row.")
+
+
+def as_weights(weights: ArrayLike, x: Array) -> Float[Array, " N"]:
+    """Checked counts of the data, (N,)."""
+    array = as_float_array("weights", weights)
+    if array.shape != (x.shape[0],):
+        raise InputError(f"`weights` must have shape ({x.shape[0]},), one a row of x. Got shape {array.shape}.")
+    if not is_traced(array) and (not np.all(np.isfinite(array)) or np.any(array < 0)):
+        raise InputError("`weights` must be finite and not negative. Clip them at zero, or drop those rows.")
+    return array

@@ -1,0 +1,79 @@
+"""Points and hyperparameters in one search, noise that is at least rounding, and derivatives where a mode is not."""
+
+import jax
+import numpy as np
+import pytest
+
+import kosambi as ko
+from kosambi._core.errors import HyperparameterWarning
+from kosambi.learning import _together
+
+
+def wiggly(num_rows=150):
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-3.0, 3.0, (num_rows, 2))
+    y = np.sin(2.5 * x[:, 0]) + 0.3 * x[:, 1] + 0.1 * rng.normal(size=num_rows)
+    return x, y
+
+
+def fitted(x, y, likelihood, **how):
+    prior = ko.GaussianProcess(ko.kernels.Matern52(np.ones(2), 1.0, active_dims=None))
+    return ko.fit_hyperparameters(jax.random.key(0), prior, likelihood, x, y, **how)
+
+
+@pytest.mark.parametrize("likelihood", [ko.likelihoods.Gaussian(), ko.likelihoods.StudentT()], ids=["normal", "t"])
+def test_the_bound_is_that_of_what_is_returned_and_no_small_change_raises_it(likelihood):
+    x, y = wiggly()
+    prior, noise, report = fitted(x, y, likelihood, num_inducing=20, freeze="mean")
+    bound = float(ko.log_evidence(prior, noise, x, y, report.inducing_points))
+    assert report.log_evidence == pytest.approx(bound, abs=1e-6)
+    assert report.bound == report.log_evidence
+    rng = np.random.default_rng(0)
+    for step, fall in ((0.01, 0.0), (0.1, 1.0)):
+        moved = report.inducing_points + step * rng.normal(size=report.inducing_points.shape)
+        # Points that stand somewhere on a slope would have as many steps up as down.
+        assert float(ko.log_evidence(prior, noise, x, y, moved)) < bound - fall
+
+
+def test_it_finds_more_than_hyperparameters_alone(monkeypatch):
+    x, y = wiggly()
+    _, _, together = fitted(x, y, ko.likelihoods.Gaussian(), num_inducing=20)
+    monkeypatch.setattr(_together, "MOST_ITERATIONS", 1)
+    monkeypatch.setattr(_together, "FEWEST_ITERATIONS", 1)
+    _, _, apart = fitted(x, y, ko.likelihoods.Gaussian(), num_inducing=20)
+    assert together.log_evidence > apart.log_evidence + 1.0
+
+
+def test_copies_of_rounded_rows_do_not_make_the_noise_vanish():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 2))
+    y = np.round(x[:, 0] + 0.7 * rng.normal(size=80))
+    twice = np.concatenate([x, x]), np.concatenate([y, y])
+    with pytest.warns(HyperparameterWarning, match="rounding of y"):
+        _, noise, report = fitted(*twice, ko.likelihoods.Gaussian())
+    assert float(noise.noise) == pytest.approx(1.0 / np.sqrt(12.0), rel=1e-3)
+    assert "likelihood.noise" in report.at_bound
+    # Without copies the noise is found as it is, rounding included.
+    _, noise, _ = fitted(x, y, ko.likelihoods.Gaussian())
+    assert 0.5 < float(noise.noise) < 1.1
+
+
+def test_the_evidence_of_outliers_has_a_derivative_from_a_bad_start():
+    """The search for a mode that ends on a slope leaves a Hessian that has no Cholesky factor."""
+    from kosambi.target.evidence import of_projection, project
+
+    x = np.linspace(-1.0, 1.0, 12)[:, None]
+    y = np.where(np.arange(12) % 2 == 0, 40.0, -40.0) + 1.0
+
+    def evidence(log_scale):
+        likelihood = ko.likelihoods.StudentT(2.0, jax.numpy.exp(log_scale))
+        prior = ko.GaussianProcess(ko.kernels.SquaredExponential(0.1, 900.0))
+        projection = project(prior, jax.numpy.asarray(x), jax.numpy.asarray(x[::2]))
+        return of_projection(likelihood, projection, jax.numpy.asarray(y), jax.numpy.zeros(6))[0]
+
+    with jax.enable_x64(True):
+        both = jax.jit(jax.value_and_grad(evidence))
+        for log_scale in (-3.0, -1.0, 1.0):
+            value, slope = both(log_scale)
+            assert np.isfinite(value)
+            assert np.isfinite(slope)
