@@ -63,5 +63,5 @@ docs: $(VENV)/.docs-installed ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) site demo reproduction build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) site demo reproduction/output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find src tests reproduction -name __pycache__ -type d -prune -exec rm -rf {} +
