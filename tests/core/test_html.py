@@ -15,7 +15,7 @@ class _Reader(html.parser.HTMLParser):
         self.tags: list[str] = []
         self.text: list[str] = []
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag, attrs):  # noqa: ARG002
         self.tags.append(tag)
 
     def handle_data(self, data):
@@ -34,7 +34,8 @@ def test_names_and_values_cannot_become_tags():
 def test_a_table_has_one_row_an_entry_and_shows_any_object():
     reader = _Reader()
     reader.feed(table_html("title", [("a", 1.5), ("b", None, (2, 3))]))
-    assert reader.tags.count("tr") == 2 and "thead" not in reader.tags
+    assert reader.tags.count("tr") == 2
+    assert "thead" not in reader.tags
     assert reader.text == ["title", "a", "1.5", "b", "None", "(2, 3)"]
 
 
