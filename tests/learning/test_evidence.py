@@ -12,7 +12,8 @@ import scipy.stats
 import kosambi as ko
 from kosambi._core import precision
 from kosambi._core.errors import InputError, PrecisionWarning
-from kosambi.target.evidence import JITTER, log_evidence
+from kosambi.basis.whitening import JITTER
+from kosambi.target.evidence import log_evidence
 from tests.likelihoods.table import CASES, SEVERAL
 
 k, lk = ko.kernels, ko.likelihoods

@@ -60,7 +60,8 @@ def test_copies_of_rounded_rows_do_not_make_the_noise_vanish():
 
 def test_the_evidence_of_outliers_has_a_derivative_from_a_bad_start():
     """The search for a mode that ends on a slope leaves a Hessian that has no Cholesky factor."""
-    from kosambi.target.evidence import of_projection, project
+    from kosambi.basis.whitening import whitened_features
+    from kosambi.target.evidence import of_features
 
     x = np.linspace(-1.0, 1.0, 12)[:, None]
     y = np.where(np.arange(12) % 2 == 0, 40.0, -40.0) + 1.0
@@ -68,8 +69,8 @@ def test_the_evidence_of_outliers_has_a_derivative_from_a_bad_start():
     def evidence(log_scale):
         likelihood = ko.likelihoods.StudentT(2.0, jax.numpy.exp(log_scale))
         prior = ko.GaussianProcess(ko.kernels.SquaredExponential(0.1, 900.0))
-        projection = project(prior, jax.numpy.asarray(x), jax.numpy.asarray(x[::2]))
-        return of_projection(likelihood, projection, jax.numpy.asarray(y), jax.numpy.zeros(6))[0]
+        features = whitened_features(prior, jax.numpy.asarray(x), jax.numpy.asarray(x[::2]))
+        return of_features(likelihood, features, jax.numpy.asarray(y), jax.numpy.zeros(6))[0]
 
     with jax.enable_x64(True):
         both = jax.jit(jax.value_and_grad(evidence))

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from kosambi._core.errors import as_count
 from kosambi._core.types import Array
+from kosambi.basis.whitening import JITTER
 from kosambi.learning import _heavy_tails
 from kosambi.learning._all_rows import refine
 from kosambi.learning._layout import rebuilt
@@ -22,7 +23,7 @@ from kosambi.learning._task import Outcome, Task
 from kosambi.learning._together import most_rows, search_together
 from kosambi.learning._twin import gaussian_start
 from kosambi.likelihoods import Gaussian
-from kosambi.target.evidence import JITTER, log_evidence
+from kosambi.target.evidence import log_evidence
 
 MAX_ROWS = 2000
 """Rows that the kernel is learned from when their number is not given."""

@@ -12,6 +12,7 @@ import dataclasses
 
 import numpy as np
 
+from kosambi.basis.whitening import JITTER
 from kosambi.learning._all_rows import Refined, refine
 from kosambi.learning._layout import rebuilt
 from kosambi.learning._notes import notes_of
@@ -21,7 +22,7 @@ from kosambi.learning._rows import EXACT_ROWS, MOST_INDUCING, num_support, subse
 from kosambi.learning._search import projected_norm
 from kosambi.learning._task import Outcome, Task
 from kosambi.learning._twin import Twin, gaussian_twin, has_twin
-from kosambi.target.evidence import JITTER, log_evidence
+from kosambi.target.evidence import log_evidence
 
 FULL_ROWS = 800
 """Rows that the noise is learned from, each of them an inducing point."""

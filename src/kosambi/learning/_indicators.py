@@ -15,6 +15,7 @@ import scipy.optimize
 from jaxtyping import Float
 
 from kosambi._core.precision import at_rest, with_fields
+from kosambi.basis.whitening import JITTER
 from kosambi.kernels import AbstractKernel, scaled
 from kosambi.learning._layout import Layout, Model, lay_out, rebuilt
 from kosambi.learning._notes import notes_of
@@ -25,7 +26,7 @@ from kosambi.learning._search import projected_norm
 from kosambi.learning._task import Outcome, Task
 from kosambi.likelihoods import Gaussian
 from kosambi.priors import AbstractPrior
-from kosambi.target.evidence import JITTER, log_evidence
+from kosambi.target.evidence import log_evidence
 
 MAX_ROWS = 1000
 """Rows that the regressions are given when their number is not."""

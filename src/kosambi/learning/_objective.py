@@ -14,13 +14,14 @@ from jaxtyping import Float
 from kosambi._core.precision import at_rest, compiled, lift
 from kosambi._core.types import Array
 from kosambi.basis import inducing
+from kosambi.basis.whitening import Features, whitened_features
 from kosambi.learning._exact import ExactEvaluator
 from kosambi.learning._layout import Layout, Model, rebuilt
 from kosambi.learning._limits import Limits
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
 from kosambi.priors.functions.draws import evaluate_mean
-from kosambi.target.evidence import Projection, of_projection, project, starting_mode
+from kosambi.target.evidence import of_features, starting_mode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +109,7 @@ def choose_points(prior: AbstractPrior, x: Float[Array, "N D"], number: int) -> 
 @compiled
 def first_mode(prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array) -> Array:
     """Where the search for the mode begins."""
-    return starting_mode(likelihood, project(prior, x, points), y)
+    return starting_mode(likelihood, whitened_features(prior, x, points), y)
 
 
 @compiled
@@ -116,8 +117,8 @@ def projected(
     prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, points: Array
 ) -> tuple[Array, Array, Array]:
     """ψ, the residual variances, and where the search for the mode begins."""
-    projection = project(prior, x, points)
-    return projection.psi, projection.residual, starting_mode(likelihood, projection, y)
+    features = whitened_features(prior, x, points)
+    return features.psi, features.residual, starting_mode(likelihood, features, y)
 
 
 @compiled
@@ -135,7 +136,7 @@ def _objective(
     width: Array,
 ) -> Any:
     def evidence(model: Model) -> tuple[Array, Array]:
-        return of_projection(model.likelihood, project(rebuilt(prior, model), x, points), y, mode, counts)
+        return of_features(model.likelihood, whitened_features(rebuilt(prior, model), x, points), y, mode, counts)
 
     found, gradient = _penalised(layout, vector, given, evidence, centre, width)
     return found, (gradient,)
@@ -158,8 +159,8 @@ def fixed_objective(
     """The objective where the kernel stands still, so that ψ is known."""
 
     def evidence(model: Model) -> tuple[Array, Array]:
-        projection = Projection(psi, residual, jnp.asarray(evaluate_mean(model.mean, x)))
-        return of_projection(model.likelihood, projection, y, mode, counts)
+        features = Features(psi, residual, jnp.asarray(evaluate_mean(model.mean, x)))
+        return of_features(model.likelihood, features, y, mode, counts)
 
     return _penalised(layout, vector, given, evidence, centre, width)
 
@@ -194,7 +195,7 @@ def points_objective(
     """Minus the log evidence as a function of the inducing points, with the mode beside, and the gradient."""
 
     def objective(z: Array) -> tuple[Array, Array]:
-        value, found = of_projection(likelihood, project(prior, x, z), y, mode, counts)
+        value, found = of_features(likelihood, whitened_features(prior, x, z), y, mode, counts)
         return -value, found
 
     return jax.value_and_grad(objective, has_aux=True)(points)
@@ -218,7 +219,7 @@ def joint_objective(
 
     def objective(v: Array, z: Array) -> tuple[Array, tuple[Array, Array]]:
         model = layout.model(v, given)
-        value, found = of_projection(model.likelihood, project(rebuilt(prior, model), x, z), y, mode, counts)
+        value, found = of_features(model.likelihood, whitened_features(rebuilt(prior, model), x, z), y, mode, counts)
         return 0.5 * jnp.sum(jnp.square((v - centre) / width)) - value, (value, found)
 
     return jax.value_and_grad(objective, argnums=(0, 1), has_aux=True)(vector, points)

@@ -13,13 +13,12 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
+from kosambi.basis.whitening import Features
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.target.bounds import gaussian_gap
-from kosambi.target.evidence import Projection, starting_mode
+from kosambi.target.evidence import starting_mode
+from kosambi.target.newton import host_factor, newton_on_host
 
-# The search for a mode ends when a step promises less than this many nats.
-_PROMISE = 1e-4
-_MAX_STEPS = 50
 # Of the mean slope of a cost over what is left open.
 _NODES = 20
 
@@ -62,11 +61,11 @@ def scores(
     if isinstance(likelihood, Gaussian):
         return _gaussian(likelihood, psi, variance, offset, y, counts, sizes)
     with jax.enable_x64(True):
-        start = np.asarray(starting_mode(likelihood, Projection(psi[:, : sizes[0]], variance, offset), y))
+        start = np.asarray(starting_mode(likelihood, Features(psi[:, : sizes[0]], variance, offset), y))
     found = []
     for size in sizes:
         part = psi[:, :size]
-        start = _mode(likelihood, part, offset, y, counts, np.pad(start, (0, size - len(start))))
+        start = newton_on_host(likelihood, part, offset, y, counts, np.pad(start, (0, size - len(start))))
         residual, share = _share(part, variance)
         score, divergence = _laplace_scores(likelihood, part, residual, offset, y, counts, start)
         found.append(Scores(score, np.nan, divergence, share))
@@ -111,41 +110,6 @@ def _gaussian(
     return found
 
 
-def _mode(
-    likelihood: AbstractLikelihood,
-    psi: np.ndarray,
-    offset: np.ndarray,
-    y: np.ndarray,
-    counts: np.ndarray,
-    w: np.ndarray,
-) -> np.ndarray:
-    """Newton with a positive curvature and steps that are halved until the potential falls."""
-
-    def potential(w: np.ndarray) -> float:
-        return float(counts @ np.asarray(likelihood.cost(y, offset + psi @ w)) + 0.5 * w @ w)
-
-    value = potential(w)
-    for _ in range(_MAX_STEPS):
-        f = offset + psi @ w
-        slope = psi.T @ (counts * np.asarray(likelihood.derivative(y, f))) + w
-        factor = _factor(psi, counts * np.asarray(likelihood.curvature(y, f)))
-        step = scipy.linalg.cho_solve(factor, slope)
-        promise, length = float(slope @ step), 1.0
-        if not promise > _PROMISE:
-            break
-        while not (further := potential(w - length * step)) < value and length > 1e-6:
-            length *= 0.5
-        if not further < value:
-            break
-        w, value = w - length * step, further
-    return w
-
-
-def _factor(psi: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, bool]:
-    scaled = psi * np.sqrt(curvature)[:, None]
-    return scipy.linalg.cho_factor(scaled.T @ scaled + np.eye(psi.shape[1]), lower=True, check_finite=False)
-
-
 def _laplace_scores(
     likelihood: AbstractLikelihood,
     psi: np.ndarray,
@@ -158,7 +122,7 @@ def _laplace_scores(
     """The leave-one-out score, and KL(Π_∞, Π*) ≈ ½ Var Δ ≈ ½ ∇ΔᵀH⁻¹∇Δ at the mode."""
     f = offset + psi @ w
     slope, curvature = np.asarray(likelihood.derivative(y, f)), np.asarray(likelihood.curvature(y, f))
-    factor, _ = _factor(psi, counts * curvature)
+    factor = host_factor(psi, counts * curvature)
     loads = scipy.linalg.solve_triangular(factor, psi.T, lower=True, check_finite=False)
     variance = np.einsum("mn,mn->n", loads, loads)
     # Without all copies of a datum.

@@ -26,13 +26,13 @@ import time
 import warnings
 
 import numpy as np
-import scipy.linalg
 from jaxtyping import Float, Int
 
 from kosambi._core.errors import InputError, TruncationWarning, as_inputs, as_positive
 from kosambi._core.precision import public
 from kosambi._core.types import ArrayLike
 from kosambi.basis.inducing import greedy_path
+from kosambi.basis.whitening import whitened_on_host
 from kosambi.learning.leave_one_out import Scores, scores
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.priors import AbstractPrior
@@ -57,8 +57,6 @@ SMALLEST = 8
 _FIRST, _GROWTH = 256, 2
 # N×M matrices of float64 that are held at once.
 _MATRICES = 5
-# The part of the mean prior variance that is added to the diagonal of r(Z, Z).
-_JITTER = 1e-10
 
 REASONS = {
     "prediction": "more points would not predict better by {tolerance:g} nats an observation",
@@ -230,11 +228,7 @@ class _Search:
         """Score a ladder of sizes up to `cap`; the greedy order, and whether it has no more points."""
         path = greedy_path(self.prior, self.x, cap)
         z = self.x[path.indices]
-        gram = np.asarray(self.prior.covariance(z))
-        gram[np.diag_indices_from(gram)] += _JITTER * np.mean(np.diag(gram))
-        factor = scipy.linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-        cross = np.asarray(self.prior.covariance(z, self.x))
-        psi = scipy.linalg.solve_triangular(factor, cross, lower=True, overwrite_b=True, check_finite=False).T
+        psi = whitened_on_host(self.prior, self.x, z)
         sizes = [m for m in ladder(len(path.indices)) if m not in self.found]
         found = scores(self.likelihood, psi, self.variance, self.offset, self.y, self.counts, sizes)
         self.found |= dict(zip(sizes, found, strict=True))

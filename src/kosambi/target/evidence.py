@@ -17,8 +17,6 @@ with noise of that variance, so the bound stays a bound.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
@@ -28,29 +26,15 @@ from jaxtyping import Float
 from kosambi._core.errors import InputError, as_inputs, is_traced
 from kosambi._core.precision import compiled, public, warn_once_if_single
 from kosambi._core.types import Array, ArrayLike
+from kosambi.basis.whitening import SMALLEST_RESIDUAL, Features, whitened_features
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.priors import AbstractPrior
 from kosambi.priors.functions.draws import evaluate_mean
 from kosambi.target.data_terms import FactorisedTerm
-from kosambi.target.modes import curvature_factor, newton
+from kosambi.target.newton import curvature_factor, newton
 from kosambi.target.target import as_weights
 
-JITTER = 1e-8
-"""ε as a part of the mean prior variance at the inducing points."""
-# Residual variances below this part of the prior variance are rounding errors, and a square root has no slope at zero.
-_SMALLEST_RESIDUAL = 1e-10
 _LOG_2PI = float(np.log(2.0 * np.pi))
-
-
-class Projection(NamedTuple):
-    """What the inducing points say about the function at the data."""
-
-    psi: Float[Array, "N M"]
-    """Whitened weights: m(x_n) + ψ(x_n)ᵀw is the conditional mean."""
-    residual: Float[Array, " N"]
-    """σ_n², the variance left."""
-    offset: Float[Array, " N"]
-    """The prior mean m(x_n)."""
 
 
 @public
@@ -118,21 +102,8 @@ def _log_evidence(
 ) -> Float[Array, ""]:
     if points is None and isinstance(likelihood, Gaussian):
         return exact(prior, likelihood, x, y, counts)
-    projection = project(prior, x, x if points is None else points)
-    return of_projection(likelihood, projection, y, starting_mode(likelihood, projection, y), counts)[0]
-
-
-def project(prior: AbstractPrior, x: Float[Array, "N D"], points: Float[Array, "M D"]) -> Projection:
-    """ψ, σ² and m at the data, traceable; O(NM²), and O(NSM) with a measure of S points."""
-    gram = prior.pairwise(points, points)
-    scale = jnp.mean(jnp.diagonal(gram))
-    # In float32, under a trace of the caller's, more is needed.
-    jitter = max(JITTER, 10.0 * float(np.finfo(gram.dtype).eps))
-    factor = jnp.linalg.cholesky(gram + jitter * scale * jnp.eye(points.shape[0], dtype=gram.dtype))
-    psi = jsl.solve_triangular(factor, prior.pairwise(x, points).T, lower=True).T
-    variance = prior.pointwise(x)
-    residual = jnp.maximum(variance - jnp.sum(jnp.square(psi), axis=1), _SMALLEST_RESIDUAL * variance)
-    return Projection(psi, residual, jnp.asarray(evaluate_mean(prior.mean, x)))
+    features = whitened_features(prior, x, x if points is None else points)
+    return of_features(likelihood, features, y, starting_mode(likelihood, features, y), counts)[0]
 
 
 def exact(
@@ -158,9 +129,9 @@ def _gaussian_parts(likelihood: Gaussian, y: Array, counts: Array | None) -> tup
     return jnp.sqrt(counts) / noise, jnp.sum(counts * (2.0 * jnp.log(noise) + _LOG_2PI))
 
 
-def of_projection(
+def of_features(
     likelihood: AbstractLikelihood,
-    projection: Projection,
+    features: Features,
     y: Float[Array, " N"],
     start: Float[Array, " K"],
     counts: Float[Array, " N"] | None = None,
@@ -171,23 +142,23 @@ def of_projection(
     each datum counts.
     """
     if isinstance(likelihood, Gaussian):
-        return _closed_form(likelihood, projection, y, counts)
-    return _laplace(likelihood, projection, y, start, counts)
+        return _closed_form(likelihood, features, y, counts)
+    return _laplace(likelihood, features, y, start, counts)
 
 
-def starting_mode(likelihood: AbstractLikelihood, projection: Projection, y: Float[Array, " N"]) -> Float[Array, " K"]:
+def starting_mode(likelihood: AbstractLikelihood, features: Features, y: Float[Array, " N"]) -> Float[Array, " K"]:
     """Whitened coordinates of a smooth function through rough latent values, by ridge regression; traceable."""
     rough = likelihood.raw_rough_latent(y)
-    error = rough - (projection.offset if rough.ndim == 1 else projection.offset[:, None])
+    error = rough - (features.offset if rough.ndim == 1 else features.offset[:, None])
     # As much noise as there is variation: what matters is the sign and the size of the function.
-    scale = jnp.mean(jnp.square(error)) + _SMALLEST_RESIDUAL
-    size = projection.psi.shape[1]
-    normal = projection.psi.T @ projection.psi / scale + jnp.eye(size, dtype=projection.psi.dtype)
-    return jsl.cho_solve(jsl.cho_factor(normal, lower=True), projection.psi.T @ error / scale).reshape(-1)
+    scale = jnp.mean(jnp.square(error)) + SMALLEST_RESIDUAL
+    size = features.psi.shape[1]
+    normal = features.psi.T @ features.psi / scale + jnp.eye(size, dtype=features.psi.dtype)
+    return jsl.cho_solve(jsl.cho_factor(normal, lower=True), features.psi.T @ error / scale).reshape(-1)
 
 
-def _closed_form(likelihood: Gaussian, projection: Projection, y: Array, counts: Array | None) -> tuple[Array, Array]:
-    psi, residual, offset = projection
+def _closed_form(likelihood: Gaussian, features: Features, y: Array, counts: Array | None) -> tuple[Array, Array]:
+    psi, residual, offset = features
     root, constant = _gaussian_parts(likelihood, y, counts)
     scaled, error = psi * root[:, None], (y - offset) * root
     factor = jnp.linalg.cholesky(scaled.T @ scaled + jnp.eye(psi.shape[1], dtype=psi.dtype))
@@ -199,9 +170,9 @@ def _closed_form(likelihood: Gaussian, projection: Projection, y: Array, counts:
 
 
 def _laplace(
-    likelihood: AbstractLikelihood, projection: Projection, y: Array, start: Array, counts: Array | None
+    likelihood: AbstractLikelihood, features: Features, y: Array, start: Array, counts: Array | None
 ) -> tuple[Array, Array]:
-    psi, residual, offset = projection
+    psi, residual, offset = features
     rule = likelihood.evidence_rule
 
     def with_deviation(variance: Array) -> FactorisedTerm:

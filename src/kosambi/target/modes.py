@@ -1,4 +1,4 @@
-r"""Modes of a potential and the normal law that touches it there.
+r"""Modes of a potential and the normal distribution that touches it there.
 
     ŵ = argmin V(w),   H = I + curvature of the data term at ŵ,   N(ŵ, H⁻¹)
 
@@ -9,8 +9,6 @@ that is not convex can have several modes: then the search starts from several p
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
@@ -20,19 +18,13 @@ from jaxtyping import Bool, Float, Int
 from kosambi._core.errors import NumericalError
 from kosambi._core.precision import Module, compiled, host_generator, public
 from kosambi._core.types import Array, Key
-from kosambi.target.data_terms import AbstractDataTerm
+from kosambi.target.newton import newton
 from kosambi.target.target import Target
 
 NUM_STARTS = 8
 """Prior draws from which the search starts, beside zero, when the cost is not convex."""
-MAX_ITERATIONS = 100
-"""Newton iterations from one start."""
-TOLERANCE = 1e-10
-"""The search ends when a Newton step promises to lower V by less than this."""
-FLATTEST = 0.05
-"""The Hessian of a cost that is not convex is used while it is above this part of the positive curvature."""
 SAME_MODE = 0.1
-"""Modes closer than this many standard deviations of the Laplace law are one."""
+"""Modes closer than this many standard deviations of Laplace's approximation are one."""
 
 
 class Modes(Module):
@@ -52,9 +44,9 @@ class Modes(Module):
     potentials: Float[Array, " B"]
     """V at the modes."""
     roots: Float[Array, "B K K"]
-    """A with A Aᵀ = H⁻¹: the Laplace law is ŵ + A v with v standard normal."""
+    """A with A Aᵀ = H⁻¹: Laplace's approximation is ŵ + A v with v standard normal."""
     log_masses: Float[Array, " B"]
-    """−V − ½ log|H|: the logarithm of each mode's mass under its Laplace law, up to a constant that they share."""
+    """−V − ½ log|H|: the logarithm of each mode's mass by Laplace's approximation, up to a constant that they share."""
     iterations: Int[Array, " B"]
     """Newton iterations taken."""
     decrements: Float[Array, " B"]
@@ -64,7 +56,7 @@ class Modes(Module):
 
     @property
     def weights(self) -> Float[Array, " B"]:
-        """Shares of the modes in the posterior as the Laplace laws see them, summing to one."""
+        """Shares of the modes in the posterior by Laplace's approximation, summing to one."""
         mass = np.exp(self.log_masses - np.max(self.log_masses))
         return mass / mass.sum()
 
@@ -144,71 +136,8 @@ def _search(target: Target, starts: Float[Array, "S K"]) -> Modes:
     return Modes(*jax.lax.map(fields, starts))
 
 
-class Search(NamedTuple):
-    """A point, what is known there, and the step being tried from it."""
-
-    w: Float[Array, " K"]
-    value: Float[Array, ""]
-    factor: Float[Array, "K K"]
-    """The Cholesky factor of H."""
-    direction: Float[Array, " K"]
-    decrement: Float[Array, ""]
-    length: Float[Array, ""]
-    iterations: Int[Array, ""]
-
-
-def newton(term: AbstractDataTerm, shape: tuple[int, ...], is_convex: bool, start: Float[Array, " K"]) -> Search:
-    """Where the search for a minimum of D(w) + ½|w|² from one start ends; w has `shape`. Traceable."""
-
-    # One place evaluates V and one the curvature, whether a step is the first, taken or halved: compile time is part
-    # of the wait.
-    def going_on(search: Search) -> Array:
-        return (search.iterations <= MAX_ITERATIONS) & (search.decrement > TOLERANCE) & (search.length > 1e-10)
-
-    def advance(search: Search) -> Search:
-        trial = search.w + search.length * search.direction
-        values, slopes = term.value_and_gradient(trial.reshape(1, *shape))
-        value, slope = values[0] + 0.5 * jnp.sum(jnp.square(trial)), trial + slopes.reshape(trial.shape)
-
-        def take(_: None) -> Search:
-            factor = curvature_factor(term, shape, is_convex, trial)
-            direction = -jsl.cho_solve((factor, True), slope)
-            decrement = -0.5 * jnp.dot(slope, direction)
-            return Search(trial, value, factor, direction, decrement, jnp.ones_like(value), search.iterations + 1)
-
-        def halve(_: None) -> Search:
-            return search._replace(length=0.5 * search.length)
-
-        enough = value <= search.value - 2e-4 * search.length * search.decrement
-        return jax.lax.cond(enough, take, halve, None)
-
-    zero, infinite = jnp.zeros_like(start), jnp.asarray(jnp.inf, dtype=start.dtype)
-    identity = jnp.eye(start.shape[0], dtype=start.dtype)
-    one = jnp.ones((), dtype=start.dtype)
-    # Any finite value is below infinity, so the start itself is the first step taken.
-    first = Search(start, infinite, identity, zero, one, one, jnp.asarray(0))
-    return jax.lax.while_loop(going_on, advance, first)
-
-
-def curvature_factor(
-    term: AbstractDataTerm, shape: tuple[int, ...], is_convex: bool, w: Float[Array, " K"]
-) -> Float[Array, "K K"]:
-    """The Cholesky factor of the curvature at w; of the Hessian, unless that is too flat, where the two differ.
-
-    For a Student-t cost the Fisher information takes outliers for ordinary data. With the Hessian a search takes a few
-    iterations, and a sampler two to four times fewer steps.
-    """
-    identity = jnp.eye(w.shape[0], dtype=w.dtype)
-    if is_convex:
-        return jnp.linalg.cholesky(term.curvature(w.reshape(shape)) + identity)
-    curvature = term.search_curvature(w.reshape(shape)) + identity
-    hessian = term.hessian(w.reshape(shape)) + identity
-    steep = jnp.linalg.cholesky(hessian - FLATTEST * curvature)
-    return jnp.linalg.cholesky(jnp.where(jnp.all(jnp.isfinite(steep)), hessian, curvature))
-
-
 class Frame(Module):
-    """V in coordinates v with w = ŵ + A v, in which the Laplace law is standard normal; all J particles at once."""
+    """V in coordinates v with w = ŵ + A v, where Laplace's approximation is N(0, I); all J particles at once."""
 
     target: Target
     mode: Float[Array, " K"]
@@ -217,16 +146,16 @@ class Frame(Module):
     """V at the mode."""
 
     def whitened(self, v: Float[Array, "J K"]) -> Float[Array, "J K"]:
-        """W = ŵ + A v, traceable."""
+        """w = ŵ + A v, traceable."""
         return self.mode + v @ self.root.T
 
     def inverse(self, w: Float[Array, "J K"]) -> Float[Array, "J K"]:
-        """V = A⁻¹(w − ŵ), traceable."""
+        """v = A⁻¹(w − ŵ), traceable."""
         # A is upper triangular, being the inverse of the transposed Cholesky factor of H.
         return jsl.solve_triangular(self.root, (w - self.mode).T, lower=False).T
 
     def potential(self, v: Float[Array, "J K"]) -> Float[Array, " J"]:
-        """V, traceable."""
+        """The potential V at w = ŵ + A v, traceable."""
         return self.target.whitened_potential(self._shaped(self.whitened(v)))
 
     def value_and_gradient(self, v: Float[Array, "J K"]) -> tuple[Array, Array, Array]:
