@@ -72,6 +72,7 @@ def test_few_values_are_points_with_error_bars_and_columns_have_names():
     assert again.get_xlabel() == NAMES[2].replace("$", r"\$")
 
 
+@pytest.mark.slow
 def test_two_classes_have_one_probability():
     model, X, _ = case("two")
     axes = plots.partial_effect(model, X, 0, num_points=5, max_rows=50)
@@ -81,6 +82,7 @@ def test_two_classes_have_one_probability():
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("x0", "P(y = True)")
 
 
+@pytest.mark.slow
 def test_several_classes_have_a_line_each():
     model, X, _ = case("three")
     lines = by_label(plots.partial_effect(model, X, 0, num_points=5, max_rows=50))
@@ -96,6 +98,7 @@ def test_several_classes_have_a_line_each():
     assert "5 draws" in by_label(axes)
 
 
+@pytest.mark.slow
 def test_rates_are_drawn_on_their_own_scale():
     model, X, _ = case("counts")
     effect = averaged(model, X, 0, num_points=6)

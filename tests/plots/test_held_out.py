@@ -180,7 +180,7 @@ def test_the_size_of_a_basis_is_marked():
     found, size = posterior.selection, posterior.basis.size
     share = found.residual_share[list(found.sizes).index(size)]
     (line,) = [entry for entry in axes.lines if entry.get_label().startswith("M =")]
-    assert line.get_label() == f"M = {size}: {100 * share:.2g} % of the prior variance left open"
+    assert line.get_label() == f"M = {size}: {100 * share:.2g} % of the prior variance unexplained"
     assert line.get_xdata()[0] == size
     assert len(plots.spectrum(posterior).lines) == 1
 

@@ -274,7 +274,7 @@ def test_selection():
     assert axes.lines[1].get_xdata()[0] == found.num_inducing
     labels = np.arange(40) % 3.0
     several = ko.select_inducing(BASIS.prior, ko.likelihoods.Categorical(3), X, labels)
-    assert plots.selection(several).get_ylabel() == "prior variance left open"
+    assert plots.selection(several).get_ylabel() == "unexplained prior variance"
 
 
 def test_bad_input_selection(fitted):

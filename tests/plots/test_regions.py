@@ -35,6 +35,7 @@ def test_particles_at_one_place_have_a_region():
     assert np.all((coverage > 0) & (coverage <= 1 + 1e-12))
 
 
+@pytest.mark.slow
 def test_picture_has_a_line_for_each_mode():
     x = np.linspace(-1.0, 1.0, 30)[:, None]
     basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.SquaredExponential(variance=4.0)), x[::10])

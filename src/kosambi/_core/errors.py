@@ -123,7 +123,7 @@ def as_positive(name: str, value: ArrayLike, *, max_ndim: int = 0) -> Array:
     """A checked positive parameter: a number, or up to `max_ndim` axes of them, each finite and above zero."""
     array = as_float_array(name, value)
     if array.ndim > max_ndim or 0 in array.shape:
-        allowed = "a number" if max_ndim == 0 else "a number or a list of numbers, one a column"
+        allowed = "a number" if max_ndim == 0 else "a number or a list of numbers, one per column"
         raise InputError(f"`{name}` must be {allowed}. Got shape {array.shape}.")
     if not is_traced(array) and not (np.all(np.isfinite(array)) and np.all(array > 0)):
         raise InputError(f"`{name}` must be positive and finite. Got {_described(value)}. Use a value above zero.")

@@ -8,6 +8,8 @@
 | `S`    | support points of the measure                       |
 | `J`    | draws (particles)                                   |
 | `R`    | random frequencies of one draw                      |
+| `C`    | latent functions per observation (classes)          |
+| `K`    | M·C, all coordinates of one draw                    |
 """
 
 from __future__ import annotations

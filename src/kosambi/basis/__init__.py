@@ -8,10 +8,19 @@
 | `PointBasis`    | F(z)                   | both                    | conditional mean                   |
 """
 
-from kosambi.basis.base import AbstractBasis as AbstractBasis
-from kosambi.basis.base import BasisReport as BasisReport
-from kosambi.basis.inducing_functions import InducingBasis as InducingBasis
-from kosambi.basis.nystrom import NystromBasis as NystromBasis
-from kosambi.basis.points import PointBasis as PointBasis
-from kosambi.basis.residual import PointResidual as PointResidual
-from kosambi.basis.ritz import RitzBasis as RitzBasis
+from kosambi.basis.base import AbstractBasis, BasisReport
+from kosambi.basis.inducing_functions import InducingBasis
+from kosambi.basis.nystrom import NystromBasis
+from kosambi.basis.points import PointBasis
+from kosambi.basis.residual import PointResidual
+from kosambi.basis.ritz import RitzBasis
+
+__all__ = [
+    "AbstractBasis",
+    "BasisReport",
+    "InducingBasis",
+    "NystromBasis",
+    "PointBasis",
+    "PointResidual",
+    "RitzBasis",
+]

@@ -100,7 +100,7 @@ class AbstractBasis(Module):
 
     @abc.abstractmethod
     def from_values(self, values: Float[Array, "J Z"]) -> Float[Array, "J M"]:
-        """U from the centred values of functions at the inducing points, traceable."""
+        """The coordinates u from the centred values of functions at the inducing points, traceable."""
 
     @public
     def evaluate(self, x: ArrayLike) -> Float[Array, "N M"]:
@@ -126,7 +126,7 @@ class AbstractBasis(Module):
 
     @public
     def residual_variance(self, x: ArrayLike) -> Float[Array, " N"]:
-        """The prior variance, (N,), of what the coordinates leave open: Var[F(x) − φ(x)ᵀu].
+        """The prior variance, (N,), of the residual, what the coordinates do not explain: Var[F(x) − φ(x)ᵀu].
 
         Never negative: what rounding leaves below zero is set to zero, with a `RoundingWarning` if that is more than
         1e-8 of the largest prior variance.

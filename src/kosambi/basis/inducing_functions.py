@@ -132,7 +132,7 @@ def _whiten(factor: Array, spread: Array, columns: Float[Array, "M N"]) -> Float
 
 @compiled
 def _remainder(prior: GaussianRandomElement, points: Array, factor: Array, spread: Array) -> AbstractResidual:
-    """What the whitened coordinates w = T⁻¹ K⁻¹ F(Z) leave open."""
+    """What the whitened coordinates w = T⁻¹ K⁻¹ F(Z) do not explain."""
     if prior.has_points:
         return PointResidual(_whiten(factor, spread, prior.root(points)).T)
     return GeneralResidual(None, prior.pairwise(points, points))

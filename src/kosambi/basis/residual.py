@@ -1,4 +1,4 @@
-r"""What a basis leaves open: the variance of G − φᵀu(G) for a prior draw G.
+r"""The residual variance of a basis, which its coordinates do not explain: that of G − φᵀu(G) for a prior draw G.
 
 With a measure made of points, G(x) = κ(x)ω and the whitened coordinates of G are w = Bᵀω (B: the *loading*), so the
 variance is |κ(x) − ψ(x)Bᵀ|², a sum of squares. Otherwise it is r(x, x) − |ψ(x)|² where φᵀu is the conditional mean, and

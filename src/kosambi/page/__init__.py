@@ -4,5 +4,10 @@ The page is a single file that asks for nothing else: styles and figures are ins
 on a telephone, in the dark and on paper. Needs matplotlib: `pip install kosambi[plots]`.
 """
 
-from kosambi.page._render import render as render
-from kosambi.page._write import write as write
+from kosambi.page._render import render
+from kosambi.page._write import write
+
+__all__ = [
+    "render",
+    "write",
+]

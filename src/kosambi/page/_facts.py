@@ -29,11 +29,11 @@ class HeldOut:
     y: Float[np.ndarray, " N"]
     """Observations; labels by their numbers."""
     prediction: Prediction
-    """The laws at these inputs."""
+    """The predictive distributions at these inputs."""
     calibration: Calibration | None
-    """None where a new observation has no law."""
+    """None where a new observation has no distribution."""
     scores: Scores
-    """How good predictions are, and those of a law that ignores the inputs."""
+    """How good predictions are, and those of a model that ignores the inputs."""
     num_outside: int
     """Rows that lie outside the range of the training rows in some column, by half a standard deviation or more."""
 
@@ -120,7 +120,7 @@ def _held_out(estimator: Any, training: Float[np.ndarray, "N D"], X: ArrayLike, 
     x, _ = as_columns(estimator, X)
     observed = _numbers(estimator, y)
     if observed.shape != (len(x),):
-        raise InputError(f"`y` has shape {observed.shape} for {len(x)} rows of `X`. Give one observation a row.")
+        raise InputError(f"`y` has shape {observed.shape} for {len(x)} rows of `X`. Give one observation per row.")
     # The table itself where names must be checked against those of the fit.
     prediction = estimator.predict_distribution(X if hasattr(X, "columns") else as_fitted(estimator, x))
     target, likelihood = estimator.posterior_.target, estimator.posterior_.likelihood

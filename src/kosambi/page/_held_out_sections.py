@@ -33,7 +33,7 @@ def calibration_section(facts: Facts, numbers: Iterator[int]) -> Markup:
         return section("calibration", heading, _left_out())
     report = held_out.calibration
     if report is None:
-        why = "This likelihood gives no law of a new observation, so there is nothing to calibrate."
+        why = "This likelihood gives no distribution of a new observation, so there is nothing to calibrate."
         return section("calibration", heading, tag("p", why))
     pictures = [_reliability(facts, held_out, numbers)] if facts.has_labels else []
     pictures += [_curve(report, numbers)]
@@ -125,7 +125,7 @@ def _reliability(facts: Facts, held_out: HeldOut, numbers: Iterator[int]) -> Mar
 def _curve(report: Calibration, numbers: Iterator[int]) -> Markup:
     at = int(np.argmax(report.coverage.levels))
     share, expected = report.coverage.share[at], report.coverage.expected[at]
-    lines = "The line is the share of observations below each quantile, with a 95 % band for right laws; dots are"
+    lines = "The line is the share of observations below each quantile, with a 95 % band if all is well; dots are"
     caption = (
         f"{'Dots are' if report.pit is None else lines} the shares inside intervals, with two standard errors; on the "
         f"dashed line promises are kept. Here {100 * share:.1f} % are inside where {100 * expected:.1f} % were "
@@ -142,8 +142,8 @@ def _curve(report: Calibration, numbers: Iterator[int]) -> Markup:
 
 def _pit(report: Calibration, numbers: Iterator[int]) -> Markup:
     caption = (
-        "Where observations fall in their predicted laws; level bars inside the grey band mean right laws, high ends "
-        f"too narrow ones, a high middle too wide ones. Here uniformity has p = {report.p_value:.2g}."
+        "Where observations fall in their predictive distributions; level bars inside the grey band are good, high "
+        f"ends too narrow ones, a high middle too wide ones. Here uniformity has p = {report.p_value:.2g}."
     )
     alt = f"Histogram of probability integral transforms, p = {report.p_value:.2g}."
     return figure(next(numbers), SQUARE, lambda axes: plots.pit(report, axes), alt, caption)

@@ -28,9 +28,7 @@ def run_section(facts: Facts, numbers: Iterator[int]) -> Markup:
         return section("sampler", heading, tag("p", "The draws came without a report."))
     summary = tag("pre", "\n".join(str(report).splitlines()[: 4 if report.steps else 1]))
     if not report.steps:
-        words = (
-            f"The {report.sampler} sampler makes independent draws from the law itself and takes no steps, so there is "
-        )
+        words = f"The {report.sampler} sampler makes independent posterior draws and takes no steps, so there is "
         return section("sampler", heading, tag("p", words + "nothing to converge and no trace to show."), summary)
     if report.ladder is not None:
         return section("sampler", heading, *_tempering(facts, report, numbers), tag("pre", str(report)))
@@ -84,7 +82,7 @@ def basis_section(facts: Facts, numbers: Iterator[int]) -> Markup:
     size, open_share = posterior.basis.size, 100 * (1.0 - posterior.explained_variance)
     spectrum = (
         "Prior variances of the M coordinates, largest first; where they have fallen far, more points would add "
-        f"little. Here M is {size}, and {max(open_share, 0.0):.3g} % of the prior variance at the data is left open."
+        f"little. Here M is {size}, and {max(open_share, 0.0):.3g} % of the prior variance at the data is unexplained."
     )
     pictures = [
         figure(
@@ -104,7 +102,7 @@ def basis_section(facts: Facts, numbers: Iterator[int]) -> Markup:
         pictures.append(figure(next(numbers), SMALL, lambda axes: plots.selection(chosen, axes), alt, words))
     close = [tag("p", f"There is no certificate. {facts.certificate}")]
     if isinstance(facts.certificate, Certificate):
-        words = "The certificate says how far the draws are from the best law with these points:"
+        words = "The certificate says how far the draws are from the best distribution with these points:"
         close = [tag("p", words), tag("pre", str(facts.certificate))]
     return section("inducing-points", "How many inducing points?", tag("div", *pictures, class_="grid"), *close)
 
@@ -116,7 +114,8 @@ def parameters_section(facts: Facts) -> Markup:
     if learned is not None:
         words = (
             f"Learned by the method “{learned.method}”, {'to the end' if learned.converged else 'NOT to the end'}, in "
-            f"{learned.evaluations} evaluations; log evidence {learned.log_evidence:.5g} nats of standardised data."
+            f"{learned.evaluations} evaluations; log marginal likelihood {learned.log_evidence:.5g} nats "
+            "of standardised data."
         )
     rows: list[list[Child]] = [
         _row(facts, parameter, i) for parameter in parameters(facts) for i in range(parameter.size)

@@ -36,13 +36,13 @@ def _of_held_out(facts: Facts, held_out: HeldOut) -> list[tuple[str, str, str]]:
         if np.isfinite(scores.auc):
             kind = "one curve" if len(facts.classes) == 2 else "mean over classes"
             rows.append(("Area under ROC", f"{scores.auc:.3f}", kind))
-        rows.append(("Log loss", f"{-scores.log_score:.4g}", "nats a row"))
+        rows.append(("Log loss", f"{-scores.log_score:.4g}", "nats per row"))
     else:
         if np.isfinite(scores.r_squared):
             rows.append(("R²", f"{scores.r_squared:.3f}", "held out"))
         rows.append(("Root mean squared error", f"{scores.error:.4g}", f"units of {facts.target}"))
     if np.isfinite(scores.gain):
-        rows.append(("Log score gain", f"{scores.gain:.3g}", "nats a row, over trivial"))
+        rows.append(("Log score gain", f"{scores.gain:.3g}", "nats per row, over trivial"))
     if held_out.calibration is not None:
         at = int(np.argmax(held_out.calibration.coverage.levels))
         share, level = held_out.calibration.coverage.share[at], held_out.calibration.coverage.levels[at]

@@ -47,7 +47,7 @@ class Parameter:
 
 
 def parameters(facts: Facts) -> list[Parameter]:
-    """All of them, in the order of kernel, mean, likelihood; one noise a datum is left out."""
+    """All of them, in the order of kernel, mean, likelihood; one noise per observation is left out."""
     prior, likelihood, learned = facts.posterior.prior, facts.posterior.likelihood, facts.estimator.fit_report_
     parts = {"kernel": prior.kernel, "mean": prior.mean, "likelihood": likelihood}
     frozen, at_bound = ((), ()) if learned is None else (learned.frozen, learned.at_bound)

@@ -46,7 +46,7 @@ def _convergence(facts: Facts) -> Finding:
     if report is None:
         return Finding(CARE, "The draws came without a report, so it is not known whether they converged.")
     if not report.steps:
-        return Finding(GOOD, "The draws are independent and from the exact law, so nothing had to converge.")
+        return Finding(GOOD, "The draws are independent and from the exact posterior, so nothing had to converge.")
     numbers = f"nested R̂ {report.r_hat:.4f} after {report.steps} steps, limit {report.r_hat_limit:.6g}"
     if report.converged:
         return Finding(GOOD, f"The sampler converged ({numbers}).")
@@ -76,7 +76,7 @@ def _skill(held_out: HeldOut, has_labels: bool) -> Finding:
         start = f"On {count} held-out rows, which do not vary, its errors are {scores.error:.4g}"
     if scores.is_better is None:
         return Finding(GOOD if scores.error < scores.trivial_error else CARE, f"{start}.")
-    by = f"{scores.gain:.3g} ± {scores.gain_error:.2g} nats an observation, against {scores.trivial}"
+    by = f"{scores.gain:.3g} ± {scores.gain_error:.2g} nats per observation, against {scores.trivial}"
     if scores.is_better:
         return Finding(GOOD, f"{start}; its log score is better by {by}.")
     return Finding(BAD, f"{start}; its log score gains nothing that could not be chance ({by}).")
@@ -84,7 +84,7 @@ def _skill(held_out: HeldOut, has_labels: bool) -> Finding:
 
 def _calibration(held_out: HeldOut) -> Finding:
     if held_out.calibration is None:
-        return Finding(CARE, "This likelihood gives no law of an observation, so calibration cannot be judged.")
+        return Finding(CARE, "This likelihood has no distribution of an observation, so calibration cannot be judged.")
     words = held_out.calibration.verdict
     if words.startswith("Calibrated"):
         return Finding(GOOD, words)

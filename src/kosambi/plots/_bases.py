@@ -21,7 +21,7 @@ def spectrum(basis: AbstractBasis | Posterior, axes: Axes | None = None, *, mark
         basis: a basis, or a posterior, whose basis is taken.
         axes: where to draw; a new figure when None. For several bases draw into the same and call `axes.legend()`.
         mark_size: whether to mark M, the number of coordinates. Where a posterior is given and its inducing points were
-            chosen by `num_inducing="auto"`, the label says what share of the prior variance at the data M leaves open.
+            chosen by `num_inducing="auto"`, the label says what share of the prior variance at the data is unexplained.
 
     >>> import numpy as np, kosambi as ko
     >>> x = np.linspace(-1.0, 1.0, 30)[:, None]
@@ -53,13 +53,13 @@ def _size_in_words(size: int, found: Selection | None) -> str:
     if found is None or found.num_inducing not in found.sizes:
         return f"M = {size}"
     share = float(found.residual_share[np.flatnonzero(found.sizes == found.num_inducing)[0]])
-    return f"M = {size}: {100 * share:.2g} % of the prior variance left open"
+    return f"M = {size}: {100 * share:.2g} % of the prior variance unexplained"
 
 
 def selection(selection: Selection | Posterior, axes: Axes | None = None) -> Axes:
     """What each number of inducing points that was tried achieves, and the number that was taken.
 
-    The leave-one-out score, or the share of the prior variance left open where there is no score.
+    The leave-one-out score, or the share of the prior variance unexplained where there is no score.
 
     Arguments:
         selection: from `select_inducing`, or a posterior from `infer(num_inducing="auto")`.
@@ -84,7 +84,7 @@ def selection(selection: Selection | Posterior, axes: Axes | None = None) -> Axe
     axes.axvline(found.num_inducing, color="C3", linestyle=":", label=f"{found.num_inducing}: {found.reason}")
     axes.set(
         xlabel="inducing points M",
-        ylabel="leave-one-out score [nats]" if has_score else "prior variance left open",
+        ylabel="leave-one-out score [nats]" if has_score else "unexplained prior variance",
         xscale="log",
         yscale="linear" if has_score else "log",
     )

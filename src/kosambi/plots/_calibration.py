@@ -12,9 +12,9 @@ from kosambi.plots.style import BLACK, BLUE, ORANGE, Axes, as_axes
 def calibration(calibration: Calibration, axes: Axes | None = None) -> Axes:
     """Shares of held-out observations against what was promised; on the diagonal both agree.
 
-    The line is the share of observations below each quantile of their laws, from the PIT, with a band that holds it
-    with probability 95 % if the laws are right. Steeper in the middle than the diagonal, they are too wide; flatter,
-    too narrow. Dots are coverages of intervals, with two standard errors.
+    The line is the share of observations below each quantile of their predictive distributions, from the PIT, with a
+    band that holds it with probability 95 % if the predictions are right. Steeper in the middle than the diagonal, they
+    are too wide; flatter, too narrow. Dots are coverages of intervals, with two standard errors.
 
     Arguments:
         calibration: what `kosambi.calibration.calibration_report` returned.
@@ -46,11 +46,11 @@ def calibration(calibration: Calibration, axes: Axes | None = None) -> Axes:
 
 
 def pit(calibration: Calibration, axes: Axes | None = None) -> Axes:
-    """A histogram of the probability integral transforms, with a band for each bar that holds it if the laws are right.
+    """A histogram of the probability integral transforms, with a band for each bar: inside, predictions are right.
 
-    The bars are level for right laws. High at both ends, the laws are too narrow; high in the middle, too wide; on one
-    side, observations lie above or below what was predicted. Each bar leaves its band with probability 5 % at most, so
-    one in twenty may.
+    The bars are level for right predictions. High at both ends, they are too narrow; high in the middle, too wide; on
+    one side, observations lie above or below what was predicted. Each bar leaves its band with probability 5 % at most,
+    so one in twenty may.
 
     Arguments:
         calibration: what `kosambi.calibration.calibration_report` returned, with a key for counts.

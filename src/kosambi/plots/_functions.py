@@ -37,10 +37,10 @@ def posterior(
     """Data, mean, bands and functions drawn from a posterior over functions of one input.
 
     The darker band holds f, at each input by itself, with probability `coverage`; the lighter one an observation. It is
-    left out for labels, and where the law of a new observation is not known (a loss, a `Custom` cost, one noise a
-    datum). Ticks on the lower edge are the inducing points. Where E[y | f] is known and not f, it is drawn in place of
-    f: the probability of a 1, the rate of a count. The line is then E y, and the band holds E[y | f], whether or not
-    the link is monotone.
+    left out for labels, and where the distribution of a new observation is not known (a loss, a `Custom` cost, one
+    noise per observation). Ticks on the lower edge are the inducing points. Where E[y | f] is known and not f, it is
+    drawn in place of f: the probability of a 1, the rate of a count. The line is then E y, and the band holds E[y | f],
+    whether or not the link is monotone.
 
     Arguments:
         posterior: what `kosambi.infer` returned, for one input column.

@@ -57,7 +57,7 @@ def reliability(prediction: Law, y: ArrayLike, axes: Axes | None = None, *, num_
 
     For two classes the probability of a 1, for more that of the likeliest class. Observations are put into bins of
     equal width by that probability. Each dot has the mean probability of its bin, the share that came true with its
-    95 % interval (Wilson's, for a binomial law), and the number of observations.
+    95 % interval (Wilson's, for a binomial distribution), and the number of observations.
 
     Arguments:
         prediction: of labels, `posterior.predict(x_new)` or `predict_distribution(X)` of a classifier.

@@ -30,7 +30,7 @@ def highest_density(
     """At each input the smallest sets that hold f with the given probabilities, and the mean function of each mode.
 
     An interval between quantiles covers the gap between two modes; these regions leave it out. The density of f is
-    that of the particles' conditional laws, each widened by Silverman's rule within its own mode.
+    that of the particles' conditional distributions, each widened by Silverman's rule within its own mode.
 
     Arguments:
         posterior: what `kosambi.infer` returned, for one input column and one latent function.

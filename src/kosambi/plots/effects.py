@@ -45,7 +45,7 @@ def partial_effect(
     The line is the posterior mean of that average, without Monte Carlo error except for more than two classes. The band
     holds the average at each value by itself with probability `coverage`, from functions drawn from the posterior, and
     not an observation. Thin lines are the averages of a few of those functions. For labels all of it is a
-    probability, one line a class where there are more than two. A column of at most five different values gets points
+    probability, one line per class where there are more than two. A column of at most five different values gets points
     with error bars. Marks on the lower edge are the rows of X. Values go from the 1 % to the 99 % quantile.
 
     Inputs that go together in the data are taken apart here, so an average may use rows that do not occur.

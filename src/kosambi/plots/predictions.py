@@ -16,9 +16,9 @@ def predictions(
 ) -> Axes:
     """The predicted mean against the truth on held-out data, each with its interval; on the diagonal both agree.
 
-    Intervals that miss the truth do not cross the diagonal, and have another colour. Where there is no law of a new
-    observation (a loss, a `Custom` cost) the intervals are left out. For numbers and counts; for labels see `roc`,
-    `reliability` and `confusion`.
+    Intervals that miss the truth do not cross the diagonal, and have another colour. Where there is no distribution of
+    a new observation (a loss, a `Custom` cost) the intervals are left out. For numbers and counts; for labels see
+    `roc`, `reliability` and `confusion`.
 
     Arguments:
         prediction: `posterior.predict(x_new)`, or that of an estimator, `predict_distribution(X)`.
@@ -74,7 +74,7 @@ def expected(law: Law) -> Float[Array, "N *C"]:
 
 
 def interval(law: Law, coverage: float) -> tuple[Array, Array] | None:
-    """The central interval of an observation, where there is a law of one."""
+    """The central interval of an observation, where it has a distribution."""
     likelihood, known = law.likelihood, getattr(law, "is_noise_known", True)
     if not (known and likelihood.is_density and likelihood.has_distribution):
         return None

@@ -1,4 +1,4 @@
-r"""Proven bounds on what the M coordinates of a basis lose, from the variance σ_n² that they leave open at the data.
+r"""Proven bounds on what the M coordinates of a basis lose, from the residual variance σ_n² at the data.
 
 Let Δ(w) = Σ_n (E_ξ c(y_n, f_n(w) + σ_n ξ) − c(y_n, f_n(w))), the difference of the two potentials of `Target`. The
 projected law Π_∞ and the best law Π* with the same coordinates (paper, Theorem 1) differ by exactly
@@ -9,7 +9,7 @@ which is at most b − a and at most (b − a)²/8 when a ≤ Δ ≤ b (Hoeffdin
 
 * by Lipschitz constants κ_n of the costs: |Δ| ≤ √(2/π) Σ_n κ_n σ_n, and Δ ≥ 0 if the costs are convex (Jensen). The
   paper's Theorem 2 is the coarser ½ (Σ_n κ_n²) Σ_n σ_n²: its κ is the Lipschitz constant of the *whole* loss, whose
-  square is Σ_n κ_n². With one datum's constant in its place the inequality is false.
+  square is Σ_n κ_n². With the constant of one observation in its place the inequality is false.
 * by the range of the second derivatives: l ≤ c'' ≤ L gives ½ l σ² ≤ Δ_n ≤ ½ L σ².
 
 For a Gaussian likelihood Δ is a constant and Π_∞ = Π*. There the distance from the *full* posterior has a bound,

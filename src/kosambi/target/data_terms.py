@@ -194,7 +194,7 @@ class FactorisedTerm(AbstractDataTerm):
         else:
             cost = self.likelihood.raw_expected_cost(self.y, f, self.deviation, rule)
         if self.weights is not None:
-            # A datum of weight zero is absent, also where its cost is infinite.
+            # An observation of weight zero is absent, also where its cost is infinite.
             cost = jnp.where(self.weights > 0, self.weights * cost, 0.0)
         return cost
 

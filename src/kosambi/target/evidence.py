@@ -1,7 +1,7 @@
-r"""The evidence log p(y): how probable the data are before anything is learned from them, for choosing hyperparameters.
+r"""The log marginal likelihood (evidence) log p(y): how probable the data are under a model, all functions averaged.
 
-With ψ = r(x, Z)L⁻ᵀ, LLᵀ = r(Z, Z) + εI, and σ_n² = r(x_n, x_n) − |ψ(x_n)|² the variance that the inducing points leave
-out,
+With ψ = r(x, Z)L⁻ᵀ, LLᵀ = r(Z, Z) + εI, and σ_n² = r(x_n, x_n) − |ψ(x_n)|² the residual
+variance of the inducing points,
 
     log ∫ exp(−V*(w)) N(w; 0, I) dw,   V*(w) = Σ_n E_ξ c(y_n, m(x_n) + ψ(x_n)ᵀw + σ_n ξ)
 
@@ -11,8 +11,7 @@ is a lower bound of log p(y) by Jensen's inequality, and the normalising constan
   log p(y) itself, log N(y; m, r(x, x) + σ²I), in O(N³).
 * Others: Laplace's approximation −V*(ŵ) − ½|ŵ|² − ½ log|H| at the mode ŵ.
 
-ε makes the matrix safe to factorise for every value of the hyperparameters. It stands for inducing values that are seen
-with noise of that variance, so the bound stays a bound.
+ε is that of `kosambi.basis.whitening`; with it the bound stays a bound.
 """
 
 from __future__ import annotations
@@ -46,9 +45,12 @@ def log_evidence(
     inducing_points: ArrayLike | None = None,
     weights: ArrayLike | None = None,
 ) -> Float[Array, ""]:
-    """The evidence of a model, to compare kernels, measures, likelihoods and their parameters; differentiable.
+    """The log marginal likelihood (evidence) of a model, to compare kernels, likelihoods and their parameters.
 
-    A lower bound in closed form for `Gaussian`, Laplace's approximation to it for others; see `kosambi.evidence`.
+    Differentiable in all of them.
+
+    A lower bound in closed form for `Gaussian`, Laplace's approximation to it for others; see
+    `kosambi.target.evidence`.
 
     Arguments:
         prior: a prior, of either sort.
@@ -56,7 +58,7 @@ def log_evidence(
         x: (N, D), the inputs.
         y: (N,), the observations.
         inducing_points: (M, D); all rows of x when None, and then exact for `Gaussian`.
-        weights: (N,), how often each datum counts; once when None.
+        weights: (N,), how often each observation counts; once when None.
 
     >>> import numpy as np, kosambi as ko
     >>> x = np.linspace(0.0, 6.0, 60)[:, None]
@@ -139,7 +141,7 @@ def of_features(
     """The log evidence and the mode ŵ, flattened to K = M·C numbers; traceable.
 
     `start` is where the search for the mode begins; a Gaussian likelihood has no use for it. `counts` says how often
-    each datum counts.
+    each observation counts.
     """
     if isinstance(likelihood, Gaussian):
         return _closed_form(likelihood, features, y, counts)

@@ -14,8 +14,8 @@ from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 
-OPEN = 0.02
-"""Nats a datum by which the potentials must differ for "auto" to take the optimal one."""
+WORTH_IT = 0.02
+"""Nats per observation by which the potentials must differ for "auto" to take the optimal one."""
 MOST_NODES = 136
 """Nodes of its quadrature beyond which "auto" finds it too dear."""
 # Where digits of the potential beyond the sixth do not matter, as in sampling, half the nodes do.
@@ -33,8 +33,8 @@ def as_kind(potential: object, basis: AbstractBasis, likelihood: AbstractLikelih
         )
     if potential == "optimal" and not basis.is_conditional:
         raise InputError(
-            f"The optimal potential needs the conditional law of F given u. `{type(basis).__name__}` follows the "
-            "paper's projection, which is not it. "
+            "The optimal potential needs the conditional distribution of F given u. "
+            f"`{type(basis).__name__}` follows the paper's projection, which is not it. "
             'Use `RitzBasis` or `PointBasis`, or potential="projected".'
         )
     return str(potential)
@@ -45,15 +45,15 @@ def better_kind(
 ) -> tuple[str, int | None]:
     """The potential that "auto" stands for, and the nodes of its quadrature.
 
-    Both have the same law for a Gaussian likelihood. With several latent functions the integrals have as many
+    Both have the same distribution for a Gaussian likelihood. With several latent functions the integrals have as many
     dimensions, and a cost with two equal signs has poles: there the projected potential stays.
     """
     is_usual = likelihood.num_latents == 1 and not likelihood.is_even
     if isinstance(likelihood, Gaussian | CustomJoint) or not basis.is_conditional or not is_usual:
         return "projected", asked
     variance = np.asarray(basis.residual_variance(x))
-    differences = np.asarray(_left_open(likelihood, y, variance))
-    if not np.average(differences, weights=weights) > OPEN:
+    differences = np.asarray(_difference(likelihood, y, variance))
+    if not np.average(differences, weights=weights) > WORTH_IT:
         return "projected", asked
     needed = len(likelihood.rule(np.sqrt(variance)).nodes)
     number = asked if asked is not None else max(_FEWEST, int(_FEWER * needed))
@@ -61,6 +61,6 @@ def better_kind(
 
 
 @compiled
-def _left_open(likelihood: AbstractLikelihood, y: Array, variance: Array) -> Float[Array, " N"]:
+def _difference(likelihood: AbstractLikelihood, y: Array, variance: Array) -> Float[Array, " N"]:
     """½ c''_n σ_n², where the data say that f lies."""
     return 0.5 * likelihood.raw_curvature(y, likelihood.raw_rough_latent(y)) * variance

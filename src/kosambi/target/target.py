@@ -1,4 +1,4 @@
-r"""The law that a sampler draws from: exp(−V) over the coordinates of a basis (paper, section 5).
+r"""The density that a sampler draws from, exp(−V), over the coordinates of a basis (paper, section 5).
 
     projected:  V(u) = Σ_n c(y_n, m(x_n) + φ(x_n)ᵀu) + ½ uᵀΛ⁻¹u                    (the paper's Π_∞)
     optimal:    V(u) = Σ_n E_ξ c(y_n, m(x_n) + φ(x_n)ᵀu + σ_n ξ) + ½ uᵀΛ⁻¹u         (the KL-optimal Π*)
@@ -31,12 +31,13 @@ class Target(Module):
 
     Arguments:
         basis: the coordinates.
-        likelihood: the cost of one datum, or `CustomJoint`.
+        likelihood: the cost of one observation, or `CustomJoint`.
         x: (N, D), the inputs.
         y: (N,), the observations.
         potential: "projected" (the paper's), "optimal" (for `RitzBasis` and `PointBasis`), or "auto": optimal where
-            the two differ by more than 0.02 nats a datum and its integrals are not too many; `kind` says which it is.
-        weights: (N,), how often each datum counts; once when None.
+            the two differ by more than 0.02 nats per observation and its integrals are not too many; `kind` says which
+            it is.
+        weights: (N,), how often each observation counts; once when None.
         num_nodes: of the quadrature of the optimal potential; chosen from the residual when None.
 
     >>> import numpy as np, kosambi as ko
@@ -101,7 +102,7 @@ class Target(Module):
 
     @property
     def num_nodes(self) -> int:
-        """Values of the cost that one datum takes: nodes of the quadrature of the optimal potential, or one."""
+        """Values of the cost that one observation takes: nodes of the quadrature of the optimal potential, or one."""
         rule = getattr(self.term, "rule", None)
         return 1 if rule is None else len(rule.nodes)
 
@@ -262,7 +263,7 @@ def _as_model(basis: object, likelihood: object) -> tuple[AbstractBasis, Abstrac
 
 
 def check_length(name: str, values: Array, x: Array) -> None:
-    """Refuse numbers that are not one a row of x."""
+    """Refuse numbers that are not one per row of x."""
     if values.shape[0] != x.shape[0]:
         raise InputError(f"`{name}` has {values.shape[0]} entries for {x.shape[0]} rows of x. Give one for each row.")
 
@@ -271,7 +272,7 @@ def as_weights(weights: ArrayLike, x: Array) -> Float[Array, " N"]:
     """Checked counts of the data, (N,)."""
     array = as_float_array("weights", weights)
     if array.shape != (x.shape[0],):
-        raise InputError(f"`weights` must have shape ({x.shape[0]},), one a row of x. Got shape {array.shape}.")
+        raise InputError(f"`weights` must have shape ({x.shape[0]},), one per row of x. Got shape {array.shape}.")
     if not is_traced(array) and (not np.all(np.isfinite(array)) or np.any(array < 0)):
         raise InputError("`weights` must be finite and not negative. Clip them at zero, or drop those rows.")
     return array
