@@ -153,7 +153,7 @@ def test_doctor_says_what_there_is(cli, monkeypatch):
     assert {"jax", "jaxlib", "numpy", "scipy", "scikit-learn", "blackjax", "equinox"} <= set(found["packages"])
     assert found["devices"]
     monkeypatch.setattr(_doctor, "self_check", lambda: 1e-3)
-    monkeypatch.setattr(_doctor, "_version", lambda name: None if name == "pyarrow" else "1.0")
+    monkeypatch.setattr(_doctor, "versions", lambda: {"kosambi": "1.0", "python": "3.11.0", "jax": "1.0"})
     result = cli("doctor")
     assert result.exit_code == 1
     assert "FAILED" in result.stdout

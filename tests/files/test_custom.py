@@ -188,7 +188,7 @@ def test_bad_input_paths(tmp_path):
         ko.save(KERNEL, tmp_path / "none" / "k.kosambi")
     with pytest.raises(FileError, match="is a directory"):
         ko.save(KERNEL, tmp_path)
-    with pytest.raises(FileError, match="no plain file"):
+    with pytest.raises(FileError, match="no regular file"):
         ko.save(KERNEL, os.devnull)
     with pytest.raises(FileError, match="No such file"):
         ko.load(tmp_path / "none.kosambi")
@@ -200,7 +200,7 @@ def test_bad_input_paths(tmp_path):
     with pytest.raises(FileError, match="cannot be read"):
         ko.load(tmp_path / "file" / "k.kosambi")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FileError, match="no plain file"):
+    with pytest.raises(FileError, match="no regular file"):
         ko.load(tmp_path / "pipe")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "pipe"]
 

@@ -75,9 +75,9 @@ def test_every_class_is_on_the_list():
         ko.priors.AbstractPrior,
         ko.basis.AbstractBasis,
         ko.samplers.AbstractSampler,
-        ko.basis._residual.AbstractResidual,
+        ko.basis.residual.AbstractResidual,
         ko.target.AbstractDataTerm,
-        ko.priors._base.AbstractExpansion,
+        ko.priors.base.AbstractExpansion,
     ]
     found = set()
     while roots:

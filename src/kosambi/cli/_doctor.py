@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 from typing import Any
 
 import numpy as np
 
-_NEEDED = (
-    "jax",
-    "jaxlib",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "blackjax",
-    "equinox",
-    "optax",
-    "jaxtyping",
-    "typer",
-    "rich",
-)
+from kosambi._core.writing import REQUIRED, versions
+
 _OPTIONAL = {
     "pandas": ("tables, `fit` and `predict`", "kosambi[cli]"),
     "matplotlib": ("pictures and reports", "kosambi[cli]"),
@@ -36,18 +24,16 @@ def examine() -> dict[str, Any]:
     """Everything that is found, as plain data; `healthy` is the verdict."""
     import jax
 
-    from kosambi._version import __version__
-
-    error = self_check()
+    error, installed = self_check(), versions()
     x64 = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
     return {
         "healthy": bool(error <= _TOLERANCE),
-        "kosambi": __version__,
-        "python": platform.python_version(),
+        "kosambi": installed["kosambi"],
+        "python": installed["python"],
         "platform": platform.platform(),
-        "packages": {name: _version(name) for name in _NEEDED},
+        "packages": {name: installed.get(name) for name in REQUIRED},
         "optional": {
-            name: {"version": _version(name), "for": use, "remedy": f"pip install {extra}"}
+            name: {"version": installed.get(name), "for": use, "remedy": f"pip install {extra}"}
             for name, (use, extra) in _OPTIONAL.items()
         },
         "backend": jax.default_backend(),
@@ -109,10 +95,3 @@ def as_text(found: dict[str, Any]) -> str:
         "All is well." if found["healthy"] else "The self check FAILED: results cannot be trusted on this machine.",
     ]
     return "\n".join(lines)
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None

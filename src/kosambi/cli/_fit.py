@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import importlib.metadata
-import platform
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kosambi._core.errors import InputError
+from kosambi._core.writing import as_json, versions
 from kosambi._version import __version__
 from kosambi.cli import _run_folder
 from kosambi.cli._data import Data, DataRequest, load
 from kosambi.cli._metrics import COVERAGE, Metrics, as_text, classification_metrics, regression_metrics
 from kosambi.cli._predictions import prediction_table
-from kosambi.cli._screen import Screen, finite
+from kosambi.cli._screen import Screen
 
 CLASSIFICATION = ("bernoulli", "categorical")
 COUNTS = ("poisson", "negative_binomial")
 # Beyond so many training rows a fit is no longer a matter of a minute or two.
 _MANY_ROWS = 3000
-_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "scikit-learn", "blackjax", "equinox", "pandas")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +60,7 @@ def fit(request: FitRequest, screen: Screen) -> dict[str, Any]:
         with screen.stage("evaluate", f"Evaluating {len(data.held_out)} held-out rows"):
             metrics = _metrics(estimator, data)
             table = _held_out_table(estimator, data)
-    record = finite(_record(asked, data, data_digest, likelihood, estimator, metrics, screen))
+    record = as_json(_record(asked, data, data_digest, likelihood, estimator, metrics, screen))
     with (
         screen.stage("write", f"Writing {request.out}"),
         _run_folder.writing(request.out, force=request.force) as folder,
@@ -186,8 +184,7 @@ def _record(
             "num_inducing": int(estimator.posterior_.basis.size),
             "warnings": list(dict.fromkeys([*screen.warnings, *report.warnings])),
         },
-        "versions": {"python": platform.python_version()}
-        | {name: importlib.metadata.version(name) for name in _PACKAGES},
+        "versions": versions(),
     }
 
 

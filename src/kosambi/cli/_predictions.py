@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kosambi import tables
 from kosambi._core.errors import FileError
+from kosambi._core.writing import write_atomically
 
 
 def prediction_table(estimator: Any, inputs: Any, *, coverage: float, samples: int = 0, seed: int = 0) -> Any:
@@ -46,22 +46,16 @@ def write_table(table: Any, out: Path, *, force: bool) -> None:
         sys.stdout.flush()
         return
     check_free(out, force=force)
-    temporary = out.parent / f".{out.name[:40]}.{secrets.token_hex(8)}.part"
+    is_parquet = out.suffix.lower() in (".parquet", ".pq")
+    if is_parquet:
+        tables.pyarrow_modules()
     try:
-        if out.suffix.lower() in (".parquet", ".pq"):
-            from kosambi.tables import pyarrow_modules
-
-            pyarrow_modules()
-            table.to_parquet(temporary, index=False)
+        if is_parquet:
+            write_atomically(out, lambda file: table.to_parquet(file, index=False))
         else:
-            table.to_csv(temporary, index=False)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, out)
+            write_atomically(out, lambda file: table.to_csv(file, index=False, mode="wb", lineterminator="\n"))
     except OSError as error:
         raise FileError(f"`{out}` cannot be written: {error.strerror or error}. Check the folder.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def check_free(out: Path, *, force: bool) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from kosambi._core.errors import FileError
+from kosambi._core.writing import as_json, sync
 from kosambi._version import __version__
 
 FORMAT, FORMAT_VERSION = "kosambi run", 1
@@ -74,8 +75,8 @@ def writing(out: Path, *, force: bool) -> Iterator[Path]:
     try:
         yield partial
         for entry in partial.iterdir():
-            _flush(entry)
-        _flush(partial)
+            sync(entry)
+        sync(partial)
         _move(partial, out, force=force)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
@@ -85,7 +86,7 @@ def writing(out: Path, *, force: bool) -> Iterator[Path]:
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """The last file of a run: what was done, with digests of the others."""
     files = {name: digest(folder / name) for name in (MODEL, HELD_OUT) if (folder / name).exists()}
-    whole = {"format": FORMAT, "format_version": FORMAT_VERSION, **record, "files": files}
+    whole = {"format": FORMAT, "format_version": FORMAT_VERSION, **as_json(record), "files": files}
     (folder / RECORD).write_text(json.dumps(whole, indent=2, allow_nan=False, ensure_ascii=False) + "\n", "utf-8")
 
 
@@ -146,7 +147,7 @@ def _move(partial: Path, out: Path, *, force: bool) -> None:
         if old is not None:
             os.rename(old, out)
         raise
-    _flush(out.parent)
+    sync(out.parent)
     if old is not None:
         shutil.rmtree(old, ignore_errors=True)
 
@@ -181,20 +182,3 @@ def _is_alive(process: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
-
-
-def _flush(path: Path) -> None:
-    """Make sure that a file or a folder is on the disk; some file systems cannot be asked for folders."""
-    if path.is_dir():
-        with contextlib.suppress(OSError):
-            _synced(path)
-    else:
-        _synced(path)
-
-
-def _synced(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

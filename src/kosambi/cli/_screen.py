@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sys
 import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
+
+from kosambi._core.writing import as_json
 
 
 class Screen:
@@ -62,7 +63,7 @@ class Screen:
     def result(self, text: str, data: dict[str, Any]) -> None:
         """What the command found, as text or as JSON."""
         if self.as_json:
-            print(json.dumps(finite(data), allow_nan=False), flush=True)
+            print(json.dumps(as_json(data), allow_nan=False), flush=True)
         elif not self.quiet:
             print(text, flush=True)
 
@@ -78,16 +79,3 @@ class Screen:
         with Progress(*columns, console=Console(stderr=True), transient=True) as display:
             display.add_task(text, total=None)
             yield
-
-
-def finite(value: Any) -> Any:
-    """The same with None for numbers that JSON does not have.
-
-    >>> finite({"a": [1.0, float("inf")]})
-    {'a': [1.0, None]}
-    """
-    if isinstance(value, dict):
-        return {name: finite(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

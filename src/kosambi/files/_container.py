@@ -9,12 +9,10 @@ file makes us allocate more than its own size; and the digest is checked before 
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import math
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -23,6 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from kosambi._core.errors import InputError
+from kosambi._core.writing import write_atomically
 from kosambi._version import __version__
 from kosambi.files._annotations import ArrayRef
 from kosambi.files._encode import DTYPES
@@ -79,7 +78,7 @@ def opened(path: str) -> Iterator[Opened]:
     """Open and check a file; raises `FaultError`."""
     # Looked at first: to open a pipe would wait for somebody to write to it.
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise FaultError("it is a directory, or no plain file. Give the path of a file that `kosambi.save` wrote")
+        raise FaultError("it is a directory, or no regular file. Give the path of a file that `kosambi.save` wrote")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         header, start = _header(file, size)
@@ -227,28 +226,7 @@ def write(path: str, specification: dict[str, Any], arrays: Mapping[str, np.ndar
         "spec": spec,
         "sha256": digest.hexdigest(),
     }
-    # Through links, so that a link stays one.
-    path = os.path.realpath(path)
-    mode = _mode(path)
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.part")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write(file, metadata, arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    if os.name == "posix":
-        # The new name is safe once the folder is; some file systems cannot be asked.
-        with contextlib.suppress(OSError):
-            _sync_folder(folder)
+    write_atomically(path, lambda file: _write(file, metadata, arrays))
 
 
 def _write(file: BinaryIO, metadata: dict[str, str], arrays: Mapping[str, np.ndarray]) -> None:
@@ -277,22 +255,3 @@ def _write(file: BinaryIO, metadata: dict[str, str], arrays: Mapping[str, np.nda
 def _raw(array: np.ndarray) -> memoryview:
     """The bytes of a contiguous array that has some, without a copy."""
     return array.reshape(-1).view(np.uint8).data
-
-
-def _mode(path: str) -> int | None:
-    """The permissions of the file that will be replaced, if there is one; nothing but a plain file may be."""
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(mode):
-        raise FileExistsError(errno.EEXIST, "it is a directory, or no plain file")
-    return stat.S_IMODE(mode)
-
-
-def _sync_folder(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from pathlib import Path
 from typing import Any
 
 from kosambi._core.errors import FileError, InputError
 from kosambi._core.types import ArrayLike
+from kosambi._core.writing import write_atomically
 from kosambi.page._render import render
 
 
@@ -57,7 +56,7 @@ def write(
     text = render(estimator, X, y, title=title, source=source, date=date)
     _refuse(place, overwrite)
     try:
-        _replace(place, text.encode("utf-8"))
+        write_atomically(place, text)
     except OSError as error:
         raise FileError(
             f"`{place}` cannot be written: {error.strerror or error}. Check that its folder exists, its permissions "
@@ -73,20 +72,3 @@ def _refuse(place: Path, overwrite: bool) -> None:
         raise FileError(f"`{place}` exists already. Pass overwrite=True to replace it, or give another path.")
     if not place.resolve().parent.is_dir():
         raise FileError(f"The directory of `{place}` does not exist. Make it first.")
-
-
-def _replace(place: Path, content: bytes) -> None:
-    # Through links, so that a link stays one.
-    target = place.resolve()
-    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.part")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
