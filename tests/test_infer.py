@@ -60,6 +60,7 @@ def test_a_gaussian_likelihood_with_all_points_is_gp_regression():
     np.testing.assert_allclose(density, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_far_from_the_data_a_gaussian_process_returns_to_its_prior():
     for likelihood, y in ((lk.Gaussian(0.2), Y), (lk.Bernoulli(), LABELS)):
         posterior = ko.infer(jax.random.key(2), k.SquaredExponential(0.4, 2.0), likelihood, X, y, num_particles=1000)
@@ -73,7 +74,13 @@ def test_far_from_the_data_a_gaussian_process_returns_to_its_prior():
         np.testing.assert_allclose(np.mean(draws**2, axis=0), 2.0, rtol=0.23)
 
 
-@pytest.mark.parametrize("kernel", [k.SquaredExponential(0.5), k.Matern32([0.5] * 8)], ids=["SE", "Matern32"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(k.SquaredExponential(0.5), id="SE"),
+        pytest.param(k.Matern32([0.5] * 8), id="Matern32", marks=pytest.mark.slow),
+    ],
+)
 def test_far_from_the_data_in_eight_dimensions(kernel):
     x = np.random.default_rng(6).uniform(-1.0, 1.0, (200, 8))
     posterior = ko.infer(jax.random.key(4), kernel, lk.Gaussian(0.3), x, x[:, 0], num_inducing=50)
@@ -108,6 +115,7 @@ def test_far_from_the_data_a_random_element_warns():
     assert line.predict([[0.0]]).variance[0] == 0.0
 
 
+@pytest.mark.slow
 def test_a_background_carries_a_random_element_farther():
     for kernel in (k.SquaredExponential(0.6, 3.0), k.Matern52(0.6, 3.0)):
         prior = ko.GaussianRandomElement(kernel, ko.measures.empirical(X))
@@ -159,6 +167,7 @@ def test_every_basis_by_name_and_by_class(name):
     assert np.mean(np.abs(expected.mean - F[:20])) < 0.15
 
 
+@pytest.mark.slow
 def test_other_parts_can_be_given(labels):
     model = (k.Matern52(0.8, 4.0), lk.Bernoulli(), X, LABELS)
     key = jax.random.key(10)
@@ -197,6 +206,7 @@ def test_a_noise_for_each_datum():
     )
 
 
+@pytest.mark.slow
 def test_several_latent_functions():
     y = np.digitize(X[:, 0], [-1.0, 1.0]).astype(float)
     posterior = ko.infer(jax.random.key(12), k.Matern52(1.0, 4.0), lk.Categorical(3), X, y, num_inducing=15)

@@ -15,9 +15,11 @@ import pytest
 import yaml
 
 import kosambi as ko
+from tests.cases import cases
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = [str(page.relative_to(ROOT)) for page in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])]
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
 def code_blocks(page: Path) -> str:
@@ -25,9 +27,9 @@ def code_blocks(page: Path) -> str:
     return "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if code_blocks(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", cases([page for page in PAGES if code_blocks(ROOT / page)], quick=["README.md"]))
 def test_code_in_the_documentation_runs(page, tmp_path):
-    command = [sys.executable, "-W", "error", "-c", code_blocks(page)]
+    command = [sys.executable, "-W", "error", "-c", code_blocks(ROOT / page)]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
 
@@ -39,9 +41,9 @@ def test_the_readme_example_is_short_and_prints():
     assert "print(" in block
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("script", cases(EXAMPLES, quick=["prior_functions.py"]))
 def test_examples_run(script, tmp_path):
-    command = [sys.executable, "-W", "error", str(script), "--out", str(tmp_path / "out")]
+    command = [sys.executable, "-W", "error", str(ROOT / "examples" / script), "--out", str(tmp_path / "out")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     pictures = list((tmp_path / "out").glob("*.png"))

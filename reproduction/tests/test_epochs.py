@@ -156,6 +156,7 @@ def test_larger_subsets_are_set_beside_the_papers():
     assert "85.000 with the smaller ones" in fidelity.larger_subsets(found, settings, ("accuracy",))
 
 
+@pytest.mark.slow
 def test_a_kernel_from_a_subset_of_rows_is_judged(monkeypatch):
     train = data.Part(rows(120).x, (rows(120).y > 0).astype(float))
     monkeypatch.setattr(subsets, "load", lambda *_: data.Split(train, train, train))

@@ -6,6 +6,7 @@ import pytest
 
 import kosambi as ko
 from kosambi._core.errors import InputError, NumericalError
+from tests.cases import cases
 from tests.tables import BASES, X3
 
 k = ko.kernels
@@ -104,9 +105,23 @@ def inputs_with_duplicates(columns, seed):
     return x
 
 
-@pytest.mark.parametrize("columns", [1, 8, 34])
-@pytest.mark.parametrize("chosen", ["greedy", "first rows"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("seed", "chosen", "columns"),
+    cases(
+        range(3),
+        ["greedy", "first rows"],
+        [1, 8, 34],
+        slow=[
+            "0-greedy-1",
+            "0-greedy-8",
+            "0-greedy-34",
+            "0-first rows-1",
+            "0-first rows-8",
+            "0-first rows-34",
+            "1-greedy-34",
+        ],
+    ),
+)
 def test_residual_covariance_is_positive_semi_definite(columns, chosen, seed):
     x = inputs_with_duplicates(columns, seed)
     kernel = k.SquaredExponential(0.7 * np.sqrt(columns), 1.4)

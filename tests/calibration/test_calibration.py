@@ -15,6 +15,7 @@ from kosambi._core.errors import InputError
 from kosambi.calibration import crps as _crps
 from kosambi.posterior import Prediction
 from tests.calibration.predictions import DEVIATION, KEY, MEANS, many, prediction_of, simulated
+from tests.cases import cases
 from tests.likelihoods.table import CASES, SEVERAL
 
 mpl.use("Agg")
@@ -36,10 +37,10 @@ def simulated_crps(prediction, y, size=100_000):
     return terms.mean(axis=0), terms.std(axis=0) / np.sqrt(size)
 
 
-SLOW = ("NegativeBinomial", "Exponential", "Poisson, square")
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SCORED])
+@pytest.mark.parametrize(
+    "name",
+    cases(SCORED, slow=["StudentT", "Poisson", "Poisson, square", "NegativeBinomial", "Gamma", "Exponential"]),
+)
 def test_crps_against_simulation(name):
     prediction = prediction_of(SCORED[name])
     y = simulated(prediction, seed=11)
@@ -227,6 +228,7 @@ def test_bad_input_to_one_function():
         ko.plots.calibration(prediction)
 
 
+@pytest.mark.slow
 def test_sets_that_hold_all_labels_are_no_surprise():
     x = np.linspace(-1.0, 1.0, 60)[:, None]
     labels = (np.random.default_rng(0).uniform(size=60) < 0.5).astype(float)

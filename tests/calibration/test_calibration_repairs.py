@@ -15,6 +15,7 @@ from kosambi._core.errors import HyperparameterWarning, InputError
 from kosambi.calibration import crps as _crps
 from kosambi.posterior import Prediction
 from tests.calibration.predictions import DEVIATION, KEY, MEANS, many, prediction_of, simulated
+from tests.cases import cases
 
 lk = ko.likelihoods
 LEVEL = 1e-3
@@ -61,10 +62,7 @@ def from_tempered(law, seed=5):
     return np.sum(rng.uniform(size=len(table))[:, None] > np.cumsum(table, axis=1)[:, :-1], axis=1).astype(float)
 
 
-SLOW = ("Categorical", "StudentT", "HeteroscedasticGaussian")
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in TEMPERED])
+@pytest.mark.parametrize("name", cases(TEMPERED, slow=["Categorical", "StudentT", "HeteroscedasticGaussian"]))
 def test_temper_finds_the_factor_of_the_data(name):
     likelihood, kind = TEMPERED[name]
     prediction, truth = many(likelihood), 2.5
@@ -127,6 +125,7 @@ def test_stretched_law_is_one_law():
     np.testing.assert_allclose(no_mean.quantile(0.5), no_mean.prediction.quantile(0.5))
 
 
+@pytest.mark.slow
 def test_tempered_laws_can_be_judged():
     for likelihood in (lk.Gaussian(0.4), lk.Bernoulli(), lk.Categorical(3), lk.Ordinal([-1.0, 0.5]), lk.Poisson()):
         prediction = many(likelihood, 60)

@@ -87,6 +87,7 @@ def test_killed_at_any_time_a_folder_is_whole_or_not_there(run, tmp_path):
     assert len(numbers) > 3
 
 
+@pytest.mark.slow
 def test_a_fit_killed_while_writing_leaves_no_run_and_the_next_one_cleans_up(cli, data, run, tmp_path):
     out = tmp_path / "out"
     options = ("-t", "price", "--features", "size", "--impute", "--inducing", "5", "--no-report", "--out", out)

@@ -38,6 +38,7 @@ print(hashlib.sha256(b"".join(np.ascontiguousarray(value).tobytes() for value in
 """
 
 
+@pytest.mark.slow
 def test_the_same_float64_numbers_with_the_switch_off_and_on_in_new_processes():
     digests = set()
     for switch in ("0", "1"):
@@ -49,6 +50,7 @@ def test_the_same_float64_numbers_with_the_switch_off_and_on_in_new_processes():
     assert len(digests) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["draw", "evaluate"])
 def test_a_draw_traced_with_the_switch_off_warns_once(mode, monkeypatch):
     monkeypatch.setattr(precision, "_warned", set())

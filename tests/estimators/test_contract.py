@@ -84,6 +84,7 @@ def test_in_a_pipeline_a_search_and_a_cross_validation():
     assert cross_val_score(ProjectedLangevinRegressor(), X, Y, cv=3, error_score="raise").min() > 0.7
 
 
+@pytest.mark.slow
 def test_probabilities_can_be_calibrated():
     model = CalibratedClassifierCV(ProjectedLangevinClassifier(), cv=2).fit(X, LABELS)
     assert model.score(X, LABELS) > 0.85

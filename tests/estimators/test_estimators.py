@@ -98,6 +98,7 @@ def test_a_second_fit_of_about_the_same_size_compiles_no_sampler(labels):
     assert bucket(58) == bucket(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["student_t", "negative_binomial", "gamma"])
 def test_other_likelihoods_by_name(name):
     y = {"student_t": Y, "negative_binomial": COUNTS, "gamma": np.exp(F)}[name]

@@ -14,6 +14,7 @@ from kosambi._core import precision
 from kosambi._core.errors import InputError, PrecisionWarning
 from kosambi.basis.whitening import JITTER
 from kosambi.target.evidence import log_evidence
+from tests.cases import cases
 from tests.likelihoods.table import CASES, SEVERAL
 
 k, lk = ko.kernels, ko.likelihoods
@@ -95,11 +96,12 @@ def log_likelihoods(case):
     return total
 
 
-def slow(*names):
-    return [pytest.param(name, marks=pytest.mark.slow) for name in names]
-
-
-@pytest.mark.parametrize("name", ["Bernoulli", "StudentT", *slow("Poisson", "Gamma", "Ordinal", "NegativeBinomial")])
+@pytest.mark.parametrize(
+    "name",
+    cases(
+        ["Bernoulli", "StudentT", "Poisson", "Gamma", "Ordinal", "NegativeBinomial"], quick=["Bernoulli", "StudentT"]
+    ),
+)
 def test_laplace_evidence_against_quadrature(name):
     case, errors = CASES[name], []
     one_copy, prior = log_likelihoods(case), -0.5 * np.sum(GRID**2, axis=1) - np.log(2 * np.pi)
@@ -136,20 +138,12 @@ def test_single_precision_under_a_trace_is_warned_of_and_finite():
 
 
 FEW = X[:25, :1]
-# One of each sort here, the rest among the slow tests: closed form, quadrature, parameters of the likelihood.
-QUICK = (
-    ("Gaussian", "process"),
-    ("Gaussian", "element"),
-    ("Bernoulli", "element"),
-    ("StudentT", "process"),
-    ("NegativeBinomial", "element"),
-    ("Ordinal", "process"),
+DENSITIES = [name for name in (*CASES, *SEVERAL) if name != "Huber"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sort"), cases(DENSITIES, ["process", "element"], quick=["Gaussian-process", "Gaussian-element"])
 )
-ALL = [(name, sort) for name in [*CASES, *SEVERAL] if name != "Huber" for sort in ("process", "element")]
-PAIRS = [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ALL if pair not in QUICK)]
-
-
-@pytest.mark.parametrize(("name", "sort"), PAIRS)
 def test_gradient_against_finite_differences(name, sort):
     case = {**CASES, **SEVERAL}[name]
     y = np.resize(case.y, 25)

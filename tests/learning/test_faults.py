@@ -22,6 +22,7 @@ def quick(x, y, likelihood=None, **options):
     return ko.fit_hyperparameters(KEY, k.SquaredExponential(), likelihood, x, y, num_restarts=0, **options)
 
 
+@pytest.mark.slow
 def test_duplicated_rows_do_no_harm():
     rng, x, f = curve(13, 40, 5.0)
     x, f = np.repeat(x, 4, axis=0), np.repeat(f, 4)
@@ -126,7 +127,8 @@ def test_data_without_faults_give_no_warning():
         quick(x, f + 0.1 * rng.normal(size=60))
 
 
-@pytest.mark.parametrize("unit", [1e6, pytest.param(1e-6, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [1e6, 1e-6])
 def test_units_of_the_data_do_not_matter(unit):
     rng, x, f = curve(18, 60, 5.0)
     y = f + 0.1 * rng.normal(size=60) + 0.7
@@ -150,7 +152,8 @@ class Line(eqx.Module):
         return self.slope * x[:, 0] + self.level
 
 
-@pytest.mark.parametrize("unit", [1e-6, *(pytest.param(unit, marks=pytest.mark.slow) for unit in (1.0, 1e6))])
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_numbers_of_a_mean_are_learned_in_any_unit(unit):
     rng, x, f = curve(19, 80, 5.0)
     y = 3.0 * x[:, 0] + 0.3 * f + 0.1 * rng.normal(size=80)
@@ -168,6 +171,7 @@ def test_a_kernel_alone_and_data_far_from_zero():
     assert 0.05 < likelihood.noise < 0.2
 
 
+@pytest.mark.slow
 def test_a_cost_of_ones_own_in_any_unit():
     rng, x, f = curve(22, 80, 6.0)
     y = 1000.0 * f + 100.0 * rng.normal(size=80)
@@ -181,6 +185,7 @@ def test_a_cost_of_ones_own_in_any_unit():
     assert 1e5 < kernel.variance < 1e8
 
 
+@pytest.mark.slow
 def test_a_period_is_found():
     rng = np.random.default_rng(23)
     x = rng.uniform(0.0, 10.0, (120, 1))
@@ -205,6 +210,7 @@ class Distance(k.AbstractKernel):
         return jax.numpy.ones(x.shape[0])
 
 
+@pytest.mark.slow
 def test_kernels_without_a_derivative_at_zero_distance():
     rng, x, f = curve(24, 50, 5.0)
     y = f + 0.1 * rng.normal(size=50)

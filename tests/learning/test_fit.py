@@ -15,11 +15,9 @@ from tests.learning.curves import KEY, NOISE, curve, unlearned
 k, lk = ko.kernels, ko.likelihoods
 
 
-SEEDS = [range(3), pytest.param(range(3, 10), marks=pytest.mark.slow)]
-
-
-@pytest.mark.parametrize("seeds", SEEDS, ids=["three seeds", "seven more"])
-@pytest.mark.parametrize("element", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["process", "element"])
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [range(3), range(3, 10)], ids=["three seeds", "seven more"])
+@pytest.mark.parametrize("element", [False, True], ids=["process", "element"])
 def test_parameters_are_found_again(element, seeds):
     for seed in seeds:
         rng, x, f = curve(seed, 600, 25.0, element)
@@ -60,6 +58,7 @@ def test_cut_points_are_found_again():
     assert abs(kernel.lengthscale - 1.0) < 0.35
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [40, 4], ids=["points that carry the model", "too few points"])
 def test_the_result_is_a_maximum_and_the_report_says_so(number):
     rng, x, f = curve(3, 150, 8.0)
@@ -99,6 +98,7 @@ def test_the_result_is_a_maximum_and_the_report_says_so(number):
     assert "mean = 0. (frozen)" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", ["process", "element"])
 def test_exact_evidence_and_its_gradient_on_the_host(sort):
     rng, x, f = curve(20, 40, 6.0)
@@ -126,6 +126,7 @@ def test_exact_evidence_and_its_gradient_on_the_host(sort):
     np.testing.assert_allclose(-value, dense.logpdf(y), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_inducing_points_are_moved_to_where_they_explain_more():
     rng, x, f = curve(21, 300)
     y = (f + rng.logistic(size=300) > 0).astype(float)
@@ -139,6 +140,7 @@ def test_inducing_points_are_moved_to_where_they_explain_more():
     assert report.bound > ko.log_evidence(prior, fitted, x, y, greedy) + 1.0
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_again_for_data_of_the_same_shape():
     rng, x, f = curve(4, 120, 6.0)
     first, second = (f + 0.2 * rng.normal(size=120) for _ in range(2))
@@ -150,6 +152,7 @@ def test_nothing_is_compiled_again_for_data_of_the_same_shape():
         assert again.compile_seconds == 0.0
 
 
+@pytest.mark.slow
 def test_frozen_tied_and_given_parts_keep_what_they_are():
     rng, x, f = curve(5, 120, 6.0)
     y = f + 0.2 * rng.normal(size=120)
@@ -180,6 +183,7 @@ def test_frozen_tied_and_given_parts_keep_what_they_are():
     assert 1.0 < prior.mean < 5.0
 
 
+@pytest.mark.slow
 def test_a_column_that_does_not_matter_gets_a_long_lengthscale():
     rng = np.random.default_rng(6)
     x = rng.normal(size=(200, 2))
@@ -189,6 +193,7 @@ def test_a_column_that_does_not_matter_gets_a_long_lengthscale():
     assert kernel.lengthscale[1] > 5.0 * kernel.lengthscale[0]
 
 
+@pytest.mark.slow
 def test_many_rows_use_a_subset_for_the_kernel_and_all_for_the_noise():
     rng, x, f = curve(7, 1500)
     y = f + NOISE * rng.normal(size=1500)
@@ -208,6 +213,7 @@ def test_many_rows_use_a_subset_for_the_kernel_and_all_for_the_noise():
     assert evidence(0.97 * likelihood.noise) < best > evidence(1.03 * likelihood.noise)
 
 
+@pytest.mark.slow
 def test_known_noise_for_each_datum_is_kept():
     rng, x, f = curve(8, 150, 8.0)
     sd = rng.uniform(0.05, 0.6, 150)

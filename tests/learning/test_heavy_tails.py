@@ -40,7 +40,11 @@ def learn(x, y, likelihood, **how):
 
 
 @pytest.mark.parametrize(
-    "likelihood", [ko.likelihoods.StudentT(scale=0.5), ko.likelihoods.Laplace(0.5)], ids=["t", "L"]
+    "likelihood",
+    [
+        pytest.param(ko.likelihoods.StudentT(scale=0.5), id="t"),
+        pytest.param(ko.likelihoods.Laplace(0.5), id="L", marks=pytest.mark.slow),
+    ],
 )
 def test_the_evidence_is_that_with_every_row_as_a_point(likelihood):
     x, y = rough_data(320)
@@ -51,6 +55,7 @@ def test_the_evidence_is_that_with_every_row_as_a_point(likelihood):
     assert report.converged
 
 
+@pytest.mark.slow
 def test_inducing_points_that_leave_much_open_do_not_make_the_noise_wide(monkeypatch):
     x, y = rough_data()
     monkeypatch.setattr(_heavy_tails, "MOST_INDUCING", 60)
@@ -65,6 +70,7 @@ def test_inducing_points_that_leave_much_open_do_not_make_the_noise_wide(monkeyp
     assert float(learned.scale) < 2.0 * NOISE
 
 
+@pytest.mark.slow
 def test_a_kernel_that_outliers_have_spoiled_is_learned_again_with_the_tails(monkeypatch):
     x, y = smooth_data()
     kernel, learned, report = learn(x, y, ko.likelihoods.StudentT(scale=0.5))
@@ -78,6 +84,7 @@ def test_a_kernel_that_outliers_have_spoiled_is_learned_again_with_the_tails(mon
     assert report.gradient_norm < 1.0
 
 
+@pytest.mark.slow
 def test_a_kernel_for_tails_that_is_not_better_is_not_taken(monkeypatch):
     x, y = rough_data(320)
     _, _, report = learn(x, y, ko.likelihoods.StudentT(scale=0.5))
@@ -87,6 +94,7 @@ def test_a_kernel_for_tails_that_is_not_better_is_not_taken(monkeypatch):
     assert tried.evaluations > report.evaluations
 
 
+@pytest.mark.slow
 def test_rows_without_weight_and_frozen_noise():
     x, y = smooth_data(320, outliers=0.0)
     likelihood = ko.likelihoods.StudentT(scale=0.5)
@@ -125,6 +133,7 @@ def test_an_interruption_of_the_main_search_returns_what_the_short_ones_found(mo
     assert np.isnan(report.log_evidence)
 
 
+@pytest.mark.slow
 def test_the_evidence_is_of_the_rows_that_the_kernel_was_learned_from(monkeypatch):
     monkeypatch.setattr(_heavy_tails, "FULL_ROWS", 310)
     x, y = rough_data(350)
@@ -136,6 +145,7 @@ def test_the_evidence_is_of_the_rows_that_the_kernel_was_learned_from(monkeypatc
     assert len(report.trace) > 10
 
 
+@pytest.mark.slow
 def test_one_thinned_measure_for_all_evidences_and_few_rows(monkeypatch):
     seen = []
 

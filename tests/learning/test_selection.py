@@ -86,6 +86,7 @@ def test_weights_are_copies_that_are_left_out_together():
     np.testing.assert_allclose(found.score, -total / counts.sum(), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_laplace_scores_are_near_those_of_thirty_runs():
     labels = (Y > 0.1).astype(float)
     (found,) = score(lk.Bernoulli(), labels, None, [8])
@@ -104,6 +105,7 @@ def test_laplace_scores_are_near_those_of_thirty_runs():
     assert abs(found.score + np.mean(fitted.log_predictive_density(X, labels))) > 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Poisson", "StudentT"])
 def test_rough_divergence_is_that_of_the_certificate(name):
     counts = np.random.default_rng(4).poisson(np.exp(1.0 + np.sin(2.0 * X[:, 0]))).astype(float)
@@ -120,6 +122,7 @@ WAVES = np.sin(3.0 * WIDE[:, 0]) + 0.2 * np.random.default_rng(1).normal(size=60
 SMOOTH = ko.GaussianProcess(ko.kernels.SquaredExponential(0.5))
 
 
+@pytest.mark.slow
 def test_doubling_the_choice_does_not_help():
     selection = ko.select_inducing(SMOOTH, lk.Gaussian(0.2), WIDE, WAVES)
     assert selection.reason == "prediction"

@@ -21,7 +21,13 @@ def fitted(x, y, likelihood, **how):
     return ko.fit_hyperparameters(jax.random.key(0), prior, likelihood, x, y, **how)
 
 
-@pytest.mark.parametrize("likelihood", [ko.likelihoods.Gaussian(), ko.likelihoods.StudentT()], ids=["normal", "t"])
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        pytest.param(ko.likelihoods.Gaussian(), id="normal"),
+        pytest.param(ko.likelihoods.StudentT(), id="t", marks=pytest.mark.slow),
+    ],
+)
 def test_the_bound_is_that_of_what_is_returned_and_no_small_change_raises_it(likelihood):
     x, y = wiggly()
     prior, noise, report = fitted(x, y, likelihood, num_inducing=20, freeze="mean")

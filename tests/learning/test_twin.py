@@ -36,6 +36,7 @@ def watched(monkeypatch, likelihood, **how):
     return starts[0], found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "likelihood", [ko.likelihoods.StudentT(scale=0.5), ko.likelihoods.Laplace(0.5)], ids=["t", "L"]
 )

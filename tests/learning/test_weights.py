@@ -10,6 +10,7 @@ from scipy import stats
 import kosambi as ko
 from kosambi.learning._exact import ExactEvaluator
 from kosambi.learning._layout import Model, lay_out
+from tests.cases import cases
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(30, 2))
@@ -29,7 +30,7 @@ def repeated(y):
     return np.repeat(X, number, axis=0), np.repeat(y, number)
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", cases(LIKELIHOODS, quick=["Gaussian"]))
 def test_weights_stand_for_repetitions(name):
     likelihood, y = LIKELIHOODS[name]
     x_long, y_long = repeated(y)

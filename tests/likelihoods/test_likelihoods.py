@@ -13,6 +13,7 @@ import scipy.stats
 import kosambi as ko
 from kosambi._core.errors import InputError
 from kosambi.likelihoods.quadrature import finer
+from tests.cases import cases
 from tests.likelihoods.table import CASES, SEVERAL
 
 lk = ko.likelihoods
@@ -211,7 +212,7 @@ def test_the_error_estimate_of_the_quadrature_holds():
     assert np.all(error < estimate)
 
 
-@pytest.mark.parametrize("name", [*CASES, *SEVERAL])
+@pytest.mark.parametrize("name", cases([*CASES, *SEVERAL], slow=["NegativeBinomial", "Gamma", "Exponential"]))
 def test_draws_have_the_stated_mean_and_variance(name):
     likelihood = {**CASES, **SEVERAL}[name].likelihood
     if name in ("Huber", "Custom"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import cases
 from tests.page.browser import NAMES, Browser, executable
 from tests.page.models import page
 
@@ -33,7 +34,7 @@ def browser(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (375, "dark")])
-@pytest.mark.parametrize("name", ["surface", "curve", "three"])
+@pytest.mark.parametrize("name", cases(["surface", "curve", "three"], quick=["curve"]))
 def test_a_page_shows_as_it_should(browser, tmp_path, name, width, scheme):
     path = tmp_path / f"{name}.html"
     path.write_text(page(name), "utf-8")

@@ -15,6 +15,7 @@ import pytest
 import kosambi as ko
 from kosambi._core.errors import InputError
 from kosambi.page import _effect_sections
+from tests.cases import cases
 from tests.page.models import NAMES, case, page
 
 CASES = ("surface", "curve", "counts", "two", "three")
@@ -64,7 +65,7 @@ class Reader(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(CASES, quick=["curve"]))
 def test_structure(name):
     found = Reader(page(name))
     assert page(name).startswith("<!doctype html>\n<html lang=")
@@ -82,7 +83,7 @@ def test_structure(name):
     assert all(caption.endswith(".") and len(caption) > 30 for caption in captions)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(CASES, quick=["curve"]))
 def test_nothing_is_fetched_or_run_and_names_stay_text(name):
     found = Reader(page(name))
     tags = {tag for tag, _ in found.elements}
@@ -219,6 +220,7 @@ def test_noise_that_varies():
     assert "units of y" in text
 
 
+@pytest.mark.slow
 def test_modes_are_shown_with_their_shares():
     x = np.linspace(-2.0, 2.0, 60)[:, None]
     counts = np.random.default_rng(0).poisson((2.0 + np.sin(x[:, 0])) ** 2)

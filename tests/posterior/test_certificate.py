@@ -11,6 +11,7 @@ import kosambi as ko
 from kosambi._core.errors import ConvergenceWarning, InputError, WeightWarning
 from kosambi.posterior.certificate import certify, divergence_estimate
 from kosambi.posterior.importance import smoothed_weights
+from tests.cases import cases
 from tests.samplers.grids import grid_of, small_target
 
 lk = ko.likelihoods
@@ -57,8 +58,7 @@ def true_divergence(target, count):
     return float(weights @ delta + np.log(weights @ np.exp(-delta)))
 
 
-@pytest.mark.parametrize("size", [1, 2])
-@pytest.mark.parametrize("name", ["Bernoulli", "StudentT", "Poisson"])
+@pytest.mark.parametrize(("name", "size"), cases(["Bernoulli", "StudentT", "Poisson"], [1, 2], quick=["Bernoulli-2"]))
 def test_divergence_against_quadrature_on_a_grid(name, size):
     target = small_target(*Y[name], size)
     particles, report = ko.sample(jax.random.key(3), target, num_particles=4000)
@@ -75,7 +75,7 @@ def test_divergence_against_quadrature_on_a_grid(name, size):
     assert not certificate.notes
 
 
-@pytest.mark.parametrize("name", ["Laplace", "NegativeBinomial", "ShiftMixture"])
+@pytest.mark.parametrize("name", cases(["Laplace", "NegativeBinomial", "ShiftMixture"], quick=["ShiftMixture"]))
 def test_bounds_hold_and_are_ordered(name):
     target = small_target(*Y[name], 2)
     residual = target.basis.residual_variance(target.x)
@@ -126,7 +126,7 @@ def dense_gaussian(prior, x, y, z, noise):
     return evidence, scipy.stats.multivariate_normal(mean, q + s).logpdf(y) - 0.5 * trace, q, s, trace
 
 
-@pytest.mark.parametrize("noise", [0.3, "a noise for each"])
+@pytest.mark.parametrize("noise", cases([0.3, "a noise for each"], slow=["0.3"]))
 @pytest.mark.parametrize("sort", ["process", "element"])
 def test_gaussian_bound_against_dense_linear_algebra(sort, noise):
     x = RNG.uniform(-3.0, 3.0, (150, 1))
@@ -171,6 +171,7 @@ def test_gaussian_bound_with_weights_is_that_of_repeated_rows():
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_divergence_against_dense_computation_with_many_data():
     x = RNG.uniform(-3.0, 3.0, (200, 1))
     y = (np.sin(2.0 * x[:, 0]) + RNG.logistic(size=200) > 0).astype(float)

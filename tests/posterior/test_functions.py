@@ -13,6 +13,7 @@ import kosambi as ko
 from kosambi._core.precision import host_generator
 from kosambi.posterior import _functions
 from kosambi.samplers import Particles
+from tests.cases import cases
 from tests.laws import joint_normal_p_value
 
 LEVEL = 1e-3
@@ -66,7 +67,9 @@ def exact_posterior(name, num_particles, seed=0):
     return ko.Posterior(target, *ko.sample(jax.random.key(seed), target, "exact", num_particles)), points
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", cases(MODELS, quick=["GP Matern52", "GP squared exponential", "GRE Ritz", "GRE Nystrom"])
+)
 def test_joint_law_of_the_draws(name):
     posterior, points = exact_posterior(name, NUM_DRAWS)
     mean, covariance = dense_law(posterior, points)
@@ -150,6 +153,7 @@ def test_parts_of_the_draws_are_draws(small):
         draws[32]
 
 
+@pytest.mark.parametrize("small", cases(LATENTS, slow=["three"]), indirect=True)
 def test_draws_are_differentiable_and_traceable(small):
     draws = small.functions(jax.random.key(3))
     x = np.array([[0.3], [-1.2], [2.9]])
@@ -236,7 +240,7 @@ SMALL_RESIDUALS = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL_RESIDUALS)
+@pytest.mark.parametrize("name", cases(SMALL_RESIDUALS, quick=["rough"]))
 def test_variance_of_the_draws_where_little_is_left_open(name):
     """A thousandth and less of the prior variance is left: random frequencies must reach where that comes from."""
     kernel, x, points, size = SMALL_RESIDUALS[name]

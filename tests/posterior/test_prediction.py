@@ -12,6 +12,7 @@ from scipy.special import expit, softmax
 
 import kosambi as ko
 from kosambi.posterior import Prediction
+from tests.cases import cases
 from tests.likelihoods.table import CASES, SEVERAL
 
 LEVEL = 1e-3
@@ -79,7 +80,13 @@ def moment_p_values(y, mean, variance):
     return of_mean, p_value((square.mean() - variance) / (square.std() / np.sqrt(len(y))))
 
 
-@pytest.mark.parametrize("name", SIMULATED)
+@pytest.mark.parametrize(
+    "name",
+    cases(
+        SIMULATED,
+        slow=["Bernoulli, probit", "Poisson, square", "NegativeBinomial", "Gamma", "Exponential", "ShiftMixture"],
+    ),
+)
 def test_summaries_against_simulation(name):
     likelihood = SIMULATED[name]
     p, wrong = predicted(likelihood), Prediction(likelihood, components(likelihood), 0.0 * DEVIATION, np.ones(3))
@@ -118,6 +125,7 @@ def quantile_p_value(likelihood, y, q, quantile):
     return min(at_least, below)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIMULATED)
 def test_densities_against_simulation(name):
     """The mass of cells, from the density, against the counts of a million draws in them."""
@@ -158,7 +166,7 @@ def density_p_values(name, deviations):
     return found
 
 
-@pytest.mark.parametrize("name", [name for name in DENSITIES if name in CASES])
+@pytest.mark.parametrize("name", cases([name for name in DENSITIES if name in CASES], slow=["Custom"]))
 def test_densities_against_adaptive_quadrature(name):
     case = CASES[name]
     p = predicted(case.likelihood)

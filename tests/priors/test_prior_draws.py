@@ -8,6 +8,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
+from tests.cases import cases
 from tests.laws import joint_normal_p_value
 
 LEVEL = 1e-3
@@ -26,7 +27,7 @@ GAUSSIAN_PROCESSES = {
 }
 
 
-@pytest.mark.parametrize("name", GAUSSIAN_PROCESSES)
+@pytest.mark.parametrize("name", cases(GAUSSIAN_PROCESSES, quick=["SquaredExponential"]))
 def test_random_features_have_the_joint_law_of_the_kernel(name):
     kernel = GAUSSIAN_PROCESSES[name]
     # Smooth kernels are the harder ones: more combinations of 20 values nearly cancel.
@@ -43,7 +44,7 @@ def test_the_joint_test_rejects_a_lengthscale_wrong_by_five_percent():
     assert joint_normal_p_value(draws, k.Matern52(0.42)(X)) < LEVEL
 
 
-@pytest.mark.parametrize("num_features", [64, 1024])
+@pytest.mark.parametrize("num_features", cases([64, 1024], slow=["1024"]))
 def test_shared_frequencies_fail_the_joint_test(num_features):
     kernel = k.SquaredExponential(0.3)
     prior = ko.GaussianProcess(kernel)
@@ -100,7 +101,7 @@ def test_random_element_draws_are_exact_sums():
     assert joint_normal_p_value(draws, equal, mean=X[:, 0]) < LEVEL
 
 
-@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("background", cases([False, True], slow=["True"]))
 def test_random_element_with_a_normal_measure(background):
     kernel = k.SquaredExponential(0.8, 1.3)
     measure = ko.measures.gaussian([0.2], [[1.5]])

@@ -41,6 +41,7 @@ def test_random_element_covariance_is_the_sum_over_points(rng):
     np.testing.assert_allclose(prior.variance(x), np.diag(prior.covariance(x)), rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_blocks_of_rows_change_nothing(rng, monkeypatch):
     s, x = rng.normal(size=(40, 2)), rng.normal(size=(33, 2))
     prior = ko.GaussianRandomElement(k.Matern52(), ko.measures.empirical(s))

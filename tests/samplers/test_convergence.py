@@ -7,6 +7,7 @@ import pytest
 import kosambi as ko
 from kosambi._core.precision import compiled
 from kosambi.samplers import convergence as _moments
+from tests.cases import cases
 
 d = ko.samplers
 
@@ -39,7 +40,7 @@ def test_nested_r_hat_sees_a_common_drift_and_a_remembered_start(rng):
     assert d.nested_r_hat(np.ones((16, 10)), 8) == 1.0
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("correlation", cases([0.0, 0.5, 0.9], slow=["0.0"]))
 def test_effective_sample_size_of_an_autoregression(rng, correlation):
     draws = autoregression(rng, correlation, 20, 2000)
     expected = draws.shape[0] * draws.shape[1] * (1 - correlation) / (1 + correlation)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
+from tests.cases import cases
 from tests.samplers.grids import grid_of, p_values, small_target
 
 lk = ko.likelihoods
@@ -45,14 +46,9 @@ def one_basin(target, name):
     return lambda w: np.all(w @ target.term.psi.T > 0, axis=1)
 
 
-PAIRS = [pytest.param("mala", name) for name in CASES] + [
-    # The kernels are BlackJAX's and compile slowly: two likelihoods always, the others with the slow tests.
-    pytest.param("hmc", name, marks=[] if name in ("Bernoulli", "StudentT") else pytest.mark.slow)
-    for name in CASES
-]
-
-
-@pytest.mark.parametrize(("sampler", "name"), PAIRS)
+@pytest.mark.parametrize(
+    ("sampler", "name"), cases(["mala", "hmc"], CASES, quick=["mala-Bernoulli", "mala-Poisson, square"])
+)
 def test_joint_law_with_two_coordinates(sampler, name):
     target = small_target(*CASES[name])
     limit = {"max_steps": 150} if name == "Poisson, square" else {}
@@ -61,6 +57,7 @@ def test_joint_law_with_two_coordinates(sampler, name):
     assert min(found) > 1e-3, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Bernoulli", "StudentT", "Gamma"])
 def test_law_with_one_coordinate(name):
     target = small_target(*CASES[name], size=1)

@@ -11,6 +11,7 @@ import pytest
 import kosambi as ko
 from kosambi.samplers import chains as _segment
 from kosambi.samplers import markov as _markov
+from tests.cases import cases
 
 InputError = ko.errors.InputError
 X = np.random.default_rng(0).uniform(-3.0, 3.0, (200, 1))
@@ -83,6 +84,7 @@ def test_results_survive_pickle():
     assert "R-hat" in str(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["mala", "hmc"])
 def test_float32_draws_the_same_law(sampler):
     particles, report = ko.sample(KEY, TARGET, sampler, 2000, precision="float32")
@@ -101,7 +103,7 @@ def test_float32_says_when_it_is_too_coarse():
     assert "float64" in report.warnings[-1]
 
 
-@pytest.mark.parametrize("initial", ["prior", "given"])
+@pytest.mark.parametrize("initial", cases(["prior", "given"], slow=["prior"]))
 def test_other_starts_reach_the_same_law(initial):
     start = "prior" if initial == "prior" else np.random.default_rng(0).normal(size=(500, 8))
     particles, report = ko.sample(KEY, TARGET, "mala", 500, initial=start)
@@ -121,6 +123,7 @@ def test_given_starts_keep_their_order():
     np.testing.assert_allclose(begun.w[begun.returned], TARGET.basis.whiten(start), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_several_latent_functions():
     labels = np.digitize(X[:, 0], [-1.0, 1.0]).astype(float)
     target = ko.Target(ko.PointBasis(PRIOR, X[:4]), ko.likelihoods.Categorical(3), X, labels)

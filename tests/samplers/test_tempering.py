@@ -14,6 +14,7 @@ from kosambi.samplers.ladder import better_ladder, enough_temperatures, first_la
 from kosambi.samplers.replicas import Ladder, advance, empty_tally, start
 from kosambi.samplers.run import _is_affordable
 from kosambi.samplers.tempering import _axes
+from tests.cases import cases
 
 X = np.array([[-1.0], [-0.8], [1.0], [1.2]] * 3)
 PRIOR = ko.GaussianProcess(ko.kernels.SquaredExponential(0.7, variance=3.0))
@@ -50,7 +51,7 @@ def p_values(density, w):
     return found
 
 
-@pytest.fixture(scope="module", params=PROBLEMS)
+@pytest.fixture(scope="module", params=cases(PROBLEMS, slow=["shift"]))
 def drawn(request):
     target = PROBLEMS[request.param]
     particles, report = ko.sample(
@@ -92,6 +93,7 @@ def test_evidence_of_labels_against_quadrature():
     assert abs(posterior.log_evidence.value - evidence) < 4.0 * posterior.log_evidence.standard_error + 1e-6
 
 
+@pytest.mark.slow
 def test_evidence_of_a_normal_law_in_closed_form():
     rng = np.random.default_rng(0)
     x = np.sort(rng.uniform(-3.0, 3.0, (500, 1)), axis=0)

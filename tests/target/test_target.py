@@ -10,6 +10,7 @@ import scipy.stats
 
 import kosambi as ko
 from kosambi._core.errors import InputError
+from tests.cases import cases
 from tests.likelihoods.table import CASES, SEVERAL
 from tests.likelihoods.test_likelihoods import quad
 
@@ -79,8 +80,10 @@ def test_curvature_is_positive_and_the_hessian_of_convex_costs(name):
         np.testing.assert_allclose(curvature, hessian, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("basis", ["Ritz", "Point"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "basis"),
+    cases(CASES, ["Ritz", "Point"], slow=[*(f"{name}-Ritz" for name in CASES), "Bernoulli, probit-Point"]),
+)
 def test_optimal_is_the_expectation_over_the_residual(name, basis):
     case, basis, x = CASES[name], BASES[basis], X[:4]
     y = observations(case)[:4]
