@@ -1,4 +1,4 @@
-"""Hyperparameters from the data: a posterior with default parameters, and one with those of the highest evidence.
+"""Hyperparameters from the data: a posterior with default values, and one that maximises the marginal likelihood.
 
 Run it with `make demo`, or `python examples/hyperparameters.py --out demo`; it needs `kosambi[plots]`.
 """
@@ -43,7 +43,7 @@ def observe(generator: np.random.Generator, num_rows: int) -> tuple[np.ndarray, 
 
 
 def main(folder: Path) -> None:
-    """Learn, print the report and how held-out data are foreseen, and write the picture into `folder`."""
+    """Learn, print the report and how well held-out data are predicted, and write the picture into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     key_fit, key_before, key_after, key_draws = jax.random.split(jax.random.key(0), 4)
     generator = np.random.default_rng(0)
@@ -71,10 +71,12 @@ def main(folder: Path) -> None:
         for panel, (name, (posterior, its_prior, its_likelihood)) in zip(axes, models.items(), strict=True):
             evidence = ko.log_evidence(its_prior, its_likelihood, x, y, points)
             score = np.mean(posterior.log_predictive_density(x_test, y_test))
-            print(f"{name}: log evidence {evidence:.1f}, log predictive density of a held-out datum {score:.3f}")
+            print(
+                f"{name}: log marginal likelihood {evidence:.1f}, log predictive density {score:.3f} per test observation"
+            )
             ko.plots.posterior(posterior, key_draws, x_new=GRID, num_draws=5, axes=panel)
             # Above the axes is the legend.
-            panel.set_xlabel(f"x\n{name}, log evidence {evidence:.0f}")
+            panel.set_xlabel(f"x\n{name}, log marginal likelihood {evidence:.0f}")
         figure.savefig(folder / "hyperparameters.png")
         plt.close(figure)
     print(f"before and after learning: {folder / 'hyperparameters.png'}")

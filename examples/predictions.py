@@ -1,4 +1,4 @@
-"""What a posterior says of new observations: intervals, densities and regions, for counts and for a law with two modes.
+"""Posterior predictive distributions: intervals, densities and regions, for counts and for observations with two modes.
 
 Run it with `make demo`, or `python examples/predictions.py --out demo`; it needs `kosambi[plots]`.
 """
@@ -39,7 +39,7 @@ def fit_counts(key: jax.Array, x: np.ndarray, y: np.ndarray) -> ko.Posterior:
 
 
 def describe_counts(posterior: ko.Posterior, x_test: np.ndarray, y_test: np.ndarray) -> None:
-    """Predictions inside and beyond the data, and how well held-out counts were foreseen."""
+    """Predictions inside and beyond the data, and how well held-out counts were predicted."""
     prediction, held_out = posterior.predict(GRID), posterior.predict(x_test)
     lower, upper = prediction.interval(0.9)
     # Two inputs within the data and one beyond them.
@@ -56,7 +56,7 @@ def describe_counts(posterior: ko.Posterior, x_test: np.ndarray, y_test: np.ndar
     score = np.mean(posterior.log_predictive_density(x_test, y_test))
     # The same for a model that knows nothing of x.
     baseline = np.mean(ko.likelihoods.Poisson().log_density(y_test, np.log(np.mean(posterior.target.y))))
-    print(f"log predictive density of a held-out count: {score:.3f}, with one rate for all {baseline:.3f}")
+    print(f"log predictive density: {score:.3f} per held-out count, with one rate for all {baseline:.3f}")
 
 
 # %% Observations of which some are shifted
@@ -104,7 +104,7 @@ def main(folder: Path) -> None:
 
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")
-        # Past the data the rate goes back to the prior's, and the bands open.
+        # Past the data the rate goes back to the prior's, and the bands widen.
         ko.plots.posterior(counts, key_draws, x_new=GRID, num_draws=5, axes=left)
         left.locator_params(axis="y", integer=True)
         plot_regions(right, shifted)

@@ -48,8 +48,9 @@ def plot_prior_functions(path: Path) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.3), sharex=True, sharey=True, layout="constrained")
     for axis, (title, prior, colour) in zip(axes, panels, strict=True):
         draws = prior.draw(jax.random.key(1), num_draws=5)
-        deviation = np.sqrt(prior.variance(grid))
-        axis.fill_between(grid[:, 0], -2 * deviation, 2 * deviation, color=colour, alpha=0.15, lw=0, label="±2 sd")
+        standard_deviation = np.sqrt(prior.variance(grid))
+        band = -2.0 * standard_deviation, 2.0 * standard_deviation
+        axis.fill_between(grid[:, 0], *band, color=colour, alpha=0.15, lw=0, label="±2 sd")
         axis.plot(grid[:, 0], draws(grid).T, color=colour, lw=1.0, alpha=0.85)
         axis.plot([], [], color=colour, label="draws")
         # The rug sits at the lower edge whatever the range of the values.

@@ -53,7 +53,7 @@ def cost_and_slope(draw: ko.FunctionDraws, x: jax.Array) -> tuple[jax.Array, jax
 def maximise(draw: ko.FunctionDraws, num_starts: int = 4) -> tuple[float, float]:
     """Where a draw is largest, and how large: L-BFGS from the best inputs of a grid."""
     values = draw(GRID)[0]
-    # One start a hill: grid points above both neighbours, the highest first.
+    # One start per hill: grid points above both neighbours, the highest first.
     padded = np.concatenate([[-np.inf], values, [-np.inf]])
     hills = np.flatnonzero((values > padded[:-2]) & (values > padded[2:]))
     starts = GRID[hills[np.argsort(-values[hills])[:num_starts]]]
@@ -85,7 +85,7 @@ def main(folder: Path, num_rounds: int = 16) -> None:
     x = np.linspace(LOW, HIGH, 4)[:, None]
     y = black_box(x[:, 0]) + NOISE * generator.normal(size=4)
     rounds = []
-    # Two keys a round, and none used twice.
+    # Two keys per round, and none used twice.
     for key in jax.random.split(jax.random.key(0), num_rounds):
         key_fit, key_draw = jax.random.split(key)
         posterior = fit(key_fit, x, y)

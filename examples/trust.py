@@ -46,7 +46,7 @@ def plot_selection(axes: plt.Axes, selection: ko.learning.Selection) -> None:
     axes.axvline(selection.num_inducing, color=BLACK, lw=0.8, ls=":", label="taken")
     axes.set_xticks(selection.sizes[::2], [str(size) for size in selection.sizes[::2]])
     axes.minorticks_off()
-    axes.set(xlabel="inducing points", ylabel="negative log density of a datum", title="How many points")
+    axes.set(xlabel="inducing points", ylabel="negative log density per observation", title="How many points")
     axes.legend(fontsize="small")
 
 
