@@ -71,9 +71,7 @@ def main(folder: Path) -> None:
         for panel, (name, (posterior, its_prior, its_likelihood)) in zip(axes, models.items(), strict=True):
             evidence = ko.log_evidence(its_prior, its_likelihood, x, y, points)
             score = np.mean(posterior.log_predictive_density(x_test, y_test))
-            print(
-                f"{name}: log marginal likelihood {evidence:.1f}, log predictive density {score:.3f} per test observation"
-            )
+            print(f"{name}: log marginal likelihood {evidence:.1f}, log predictive density {score:.3f} per test row")
             ko.plots.posterior(posterior, key_draws, x_new=GRID, num_draws=5, axes=panel)
             # Above the axes is the legend.
             panel.set_xlabel(f"x\n{name}, log marginal likelihood {evidence:.0f}")
