@@ -12,7 +12,7 @@ from jaxtyping import Int
 
 from kosambi._core.errors import InputError, as_count, as_inputs, check_key, is_traced
 from kosambi._core.precision import public
-from kosambi._core.progress import Clock
+from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis, RitzBasis, inducing
 from kosambi.kernels import AbstractKernel
@@ -52,6 +52,7 @@ def infer(
     background: float | None = None,
     precision: str = "float64",
     progress: bool | None = None,
+    on_interrupt: str = "raise",
 ) -> Posterior:
     """The posterior over functions: prior, inducing points, basis, target, sampler, in one call.
 
@@ -76,6 +77,7 @@ def infer(
             `GaussianRandomElement`; see `GaussianRandomElement.with_background`.
         precision: "float64", or "float32" for the steps of the sampler.
         progress: whether to show a progress line; None shows it on a terminal.
+        on_interrupt: what Ctrl-C does, "raise" or "return"; see `sample`.
 
     >>> import jax, numpy as np, kosambi as ko
     >>> x = np.linspace(-3.0, 3.0, 100)[:, None]
@@ -96,18 +98,28 @@ def infer(
             f"`infer` needs a likelihood from `kosambi.likelihoods` third. Got {type(likelihood).__name__}. "
             "A cost of your own is `Custom(cost)`."
         )
-    # Before anything is computed, so that a wrong y is heard of at once.
+    # Before anything is computed, so that a wrong argument is heard of at once.
+    Interruption(on_interrupt)
     observations = likelihood.check(y)
     chosen_prior = _with_background(_as_prior(prior), background)
     selection = None
     if isinstance(num_inducing, str):
         _check_automatic(num_inducing, inducing_points, basis)
-        selection = select_inducing(chosen_prior, likelihood, x, observations, weights=weights)
+        selection = select_inducing(chosen_prior, likelihood, x, observations, weights=weights, progress=progress)
         num_inducing, inducing_points = None, x[selection.indices]
-    chosen_basis = _as_basis(key_points, chosen_prior, x, num_inducing, inducing_points, basis, background)
-    target = Target(chosen_basis, likelihood, x, observations, potential, weights=weights)
+    with Progress(progress) as show:
+        show.update("inducing points and basis")
+        chosen_basis = _as_basis(key_points, chosen_prior, x, num_inducing, inducing_points, basis, background)
+        target = Target(chosen_basis, likelihood, x, observations, potential, weights=weights)
     particles, report = sample(
-        key_sample, target, sampler, num_particles, initial=initial, precision=precision, progress=progress
+        key_sample,
+        target,
+        sampler,
+        num_particles,
+        initial=initial,
+        precision=precision,
+        progress=progress,
+        on_interrupt=on_interrupt,
     )
     notes = () if selection is None or selection.is_enough else (str(selection),)
     report = dataclasses.replace(

@@ -9,7 +9,7 @@ import pytest
 
 import kosambi as ko
 from kosambi._core.errors import HyperparameterWarning, InputError, NumericalError
-from kosambi.learning import _evidence, _rounds
+from kosambi.learning import _evidence, _paper, _rounds
 from kosambi.learning._rows import subset, thinned
 from kosambi.learning._search import Record, minimise
 from tests.learning.curves import KEY, NOISE, curve
@@ -60,9 +60,38 @@ def test_an_interrupted_search_returns_the_best_so_far(monkeypatch):
 
     monkeypatch.setattr(_rounds, "_main_search", interrupt)
     with pytest.warns(HyperparameterWarning, match="interrupted"):
-        kernel, _, report = quick(x, f + 0.1 * rng.normal(size=60))
+        kernel, _, report = quick(x, f + 0.1 * rng.normal(size=60), on_interrupt="return")
     assert not report.converged
     assert np.isfinite(kernel.lengthscale)
+    with pytest.raises(KeyboardInterrupt):
+        quick(x, f)
+
+
+def test_an_interrupted_average_is_over_what_was_found(monkeypatch):
+    rng, x, f = curve(16, 60, 5.0)
+    y, fit_one, calls = f + 0.1 * rng.normal(size=60), _paper._fit_one, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return fit_one(*arguments)
+
+    monkeypatch.setattr(_paper, "_fit_one", interrupted)
+
+    def learn(**how):
+        given = (k.SquaredExponential(), lk.Gaussian(), x, y, "paper")
+        return ko.fit_hyperparameters(KEY, *given, max_rows=40, num_restarts=4, **how)
+
+    with pytest.warns(HyperparameterWarning, match="interrupted after 2 of 4"):
+        _, _, report = learn(on_interrupt="return")
+    assert len(report.restarts) == 2
+    assert not report.converged
+    for how in ("raise", "return"):
+        # Before the first is done there is nothing to return.
+        calls[:] = [None] if how == "raise" else [None, None]
+        with pytest.raises(KeyboardInterrupt):
+            learn(on_interrupt=how)
 
 
 def test_evaluations_that_are_not_finite_are_counted_and_survived():
@@ -251,7 +280,7 @@ def test_interrupting_the_last_steps_keeps_what_was_found(monkeypatch):
 
     monkeypatch.setattr(_evidence, "search_together", interrupt)
     with pytest.warns(HyperparameterWarning, match="interrupted"):
-        kernel, _, report = quick(x, f + 0.1 * rng.normal(size=60), num_inducing=12)
+        kernel, _, report = quick(x, f + 0.1 * rng.normal(size=60), num_inducing=12, on_interrupt="return")
     assert not report.converged
     assert np.isfinite(kernel.lengthscale)
     assert report.inducing_points.shape == (12, 1)

@@ -113,7 +113,7 @@ def test_an_interruption_leaves_the_kernel_of_gaussian_noise(monkeypatch):
     monkeypatch.setattr(_heavy_tails, "refine", interrupt)
     x, y = smooth_data(320, outliers=0.0)
     with pytest.warns(HyperparameterWarning, match="interrupted"):
-        kernel, learned, report = learn(x, y, ko.likelihoods.StudentT(scale=0.5))
+        kernel, learned, report = learn(x, y, ko.likelihoods.StudentT(scale=0.5), on_interrupt="return")
     gaussian, noise, _ = learn(x, y, ko.likelihoods.Gaussian(0.5))
     assert not report.converged
     assert float(kernel.lengthscale) == pytest.approx(float(gaussian.lengthscale), rel=0.05)
@@ -127,7 +127,7 @@ def test_an_interruption_of_the_main_search_returns_what_the_short_ones_found(mo
     monkeypatch.setattr(_rounds, "_main_search", interrupt)
     x, y = smooth_data(320, outliers=0.0)
     with pytest.warns(HyperparameterWarning, match="interrupted"):
-        _, learned, report = learn(x, y, ko.likelihoods.StudentT(scale=0.5))
+        _, learned, report = learn(x, y, ko.likelihoods.StudentT(scale=0.5), on_interrupt="return")
     assert np.isfinite(float(learned.scale))
     assert not report.converged
     assert np.isnan(report.log_evidence)

@@ -63,7 +63,7 @@ def test_an_interruption_before_the_problem_itself_is_one(monkeypatch):
 
     monkeypatch.setattr(_rounds, "_main_search", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        watched(monkeypatch, ko.likelihoods.StudentT(scale=0.5))
+        watched(monkeypatch, ko.likelihoods.StudentT(scale=0.5), on_interrupt="return")
 
 
 def test_lengthscales_of_columns_are_held_together():

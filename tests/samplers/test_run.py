@@ -10,7 +10,9 @@ import pytest
 
 import kosambi as ko
 from kosambi.samplers import chains as _segment
+from kosambi.samplers import diffusion as _diffusion
 from kosambi.samplers import markov as _markov
+from kosambi.samplers import tempering
 from tests.cases import cases
 
 InputError = ko.errors.InputError
@@ -174,7 +176,7 @@ def test_a_distant_start_is_tuned_again():
     assert report.step_size > 1.0
 
 
-def test_ctrl_c_returns_what_there_is(monkeypatch):
+def test_ctrl_c_returns_what_there_is_if_that_is_asked_for(monkeypatch):
     calls = []
 
     def interrupted(*arguments):
@@ -186,9 +188,36 @@ def test_ctrl_c_returns_what_there_is(monkeypatch):
     advance = _segment.advance
     monkeypatch.setattr(_segment, "advance", interrupted)
     with pytest.warns(ko.errors.ConvergenceWarning, match="Interrupted after 24 steps"):
-        particles, report = ko.sample(KEY, TARGET, num_particles=20)
+        particles, report = ko.sample(KEY, TARGET, num_particles=20, on_interrupt="return")
     assert not report.converged
     assert np.isfinite(particles.coordinates).all()
+    calls.clear()
+    with pytest.raises(KeyboardInterrupt):
+        ko.sample(KEY, TARGET, num_particles=20)
+
+
+@pytest.mark.parametrize("on_interrupt", ["return", "raise"])
+def test_ctrl_c_in_other_samplers(monkeypatch, on_interrupt):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_diffusion, "advance", interrupted)
+    monkeypatch.setattr(tempering, "advance", interrupted)
+    for sampler in ("euler_maruyama", "tempering"):
+        if on_interrupt == "raise":
+            with pytest.raises(KeyboardInterrupt):
+                ko.sample(KEY, TARGET, sampler, num_particles=64)
+            continue
+        with pytest.warns(ko.errors.ConvergenceWarning, match="Interrupted after 0 "):
+            particles, report = ko.sample(KEY, TARGET, sampler, num_particles=64, on_interrupt="return")
+        assert not report.converged
+        assert any("Interrupted" in text for text in report.warnings)
+        assert particles.coordinates.shape == (64, 8)
+
+
+def test_bad_input_on_interrupt():
+    with pytest.raises(ko.errors.InputError, match="`on_interrupt` must be"):
+        ko.sample(KEY, TARGET, num_particles=20, on_interrupt="stop")
 
 
 class Terminal(io.StringIO):

@@ -1,6 +1,7 @@
-"""A line that says how far a long computation is; nothing when the output is not a terminal.
+"""A line that says how far a long computation is, how long it took, and what an interruption does to it.
 
-How long a run took, and how much of it JAX spent tracing and compiling.
+The line is drawn by a thread of its own, so that it moves while compiled code runs, and it says so while JAX is
+tracing or compiling. Nothing is drawn when stderr is no terminal.
 """
 
 from __future__ import annotations
@@ -8,14 +9,19 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 import jax
 
+from kosambi._core.errors import InputError
+
+# Whoever is in one of these modules is tracing, lowering or compiling; to run what is compiled passes through none.
+_COMPILING = frozenset({"jax._src.interpreters.partial_eval", "jax._src.interpreters.mlir", "jax._src.compiler"})
+
 
 class Progress:
-    """A progress line with phase, steps, acceptance, R̂ and the time that is left at most.
+    """A progress line with phase, steps, the time that passed, the time that is left at most, and a note.
 
     Arguments:
         show: True, False, or None to show it on a terminal only.
@@ -25,22 +31,14 @@ class Progress:
         self._show = sys.stderr.isatty() if show is None else bool(show)
         self._display: Any = None
         self._task: Any = None
+        self._done = 0
 
     def __enter__(self) -> Progress:
         if self._show:
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.progress import Progress as Display
 
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("at most"),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[note]}"),
-            )
+            columns = _columns(threading.get_ident())
             self._display = Display(*columns, console=Console(stderr=True), transient=True)
             self._display.start()
             self._task = self._display.add_task("starting", total=None, note="")
@@ -52,10 +50,90 @@ class Progress:
         if self._display is not None:
             self._display.stop()
 
-    def update(self, phase: str, done: int, limit: int, note: str = "") -> None:
-        """Say where the computation is."""
+    def update(self, phase: str, done: int = 0, limit: int | None = None, note: str = "") -> None:
+        """Say where the computation is; `limit` is None where it is not known how much there is to do."""
+        self._done = done
         if self._display is not None:
             self._display.update(self._task, description=phase, completed=done, total=limit, note=note)
+            if limit is None:
+                # `update` takes None for "as it was".
+                self._display.tasks[0].total = None
+
+    def step(self, number: int, note: str) -> None:
+        """Say that `number` more steps of this phase are done than when it was announced."""
+        if self._display is not None:
+            self._display.update(self._task, completed=self._done + number, note=note)
+
+
+def _columns(worker: int) -> tuple[Any, ...]:
+    from rich import progress as rich
+    from rich.text import Text
+
+    class Phase(rich.ProgressColumn):
+        """What goes on, and whether JAX is compiling for it."""
+
+        def render(self, task: Any) -> Text:
+            return Text(f"{task.description}: compiling" if is_compiling(worker) else task.description)
+
+    class Steps(rich.ProgressColumn):
+        """How much of how much, where that is known."""
+
+        def render(self, task: Any) -> Text:
+            return Text("" if task.total is None else f"{int(task.completed)}/{int(task.total)}")
+
+    class Left(rich.TimeRemainingColumn):
+        """How long it takes at most, where that is known."""
+
+        def render(self, task: Any) -> Text:
+            return Text("") if task.total is None else Text("at most ") + super().render(task)
+
+    note = rich.TextColumn("{task.fields[note]}", markup=False)
+    return Phase(), rich.BarColumn(bar_width=24), Steps(), rich.TimeElapsedColumn(), Left(), note
+
+
+def is_compiling(thread: int) -> bool:
+    """Whether JAX is tracing, lowering or compiling in a thread, by the modules that it is in."""
+    frame: FrameType | None = sys._current_frames().get(thread)
+    while frame is not None:
+        if frame.f_globals.get("__name__") in _COMPILING:
+            return True
+        frame = frame.f_back
+    return False
+
+
+class Interruption:
+    """What Ctrl-C does to a computation that has something to return before its end.
+
+        stop = Interruption(on_interrupt)
+        with stop:
+            ...
+        if stop.happened: ...
+
+    Arguments:
+        on_interrupt: "raise" lets `KeyboardInterrupt` pass. "return" ends the block inside `with`, and what is there
+            by then is used.
+    """
+
+    def __init__(self, on_interrupt: str = "raise") -> None:
+        if on_interrupt not in ("raise", "return"):
+            raise InputError(
+                f'`on_interrupt` must be "raise", or "return" to be given what there is after Ctrl-C. '
+                f"Got {on_interrupt!r}."
+            )
+        self.returns = on_interrupt == "return"
+        self.happened = False
+        """Whether the block was cut short."""
+
+    def __enter__(self) -> Interruption:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if self.returns and kind is not None and issubclass(kind, KeyboardInterrupt):
+            self.happened = True
+            return True
+        return False
 
 
 _COMPILE_EVENTS = (
@@ -76,7 +154,7 @@ jax.monitoring.register_event_duration_secs_listener(_listen)
 
 
 class Clock:
-    """Started when made."""
+    """How long something takes, and how much of it JAX spends compiling; started when made."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()

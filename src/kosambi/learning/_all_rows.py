@@ -57,7 +57,7 @@ def refine(task: Task, model: Model, points: np.ndarray) -> Refined:
         return float(total), slope
 
     # Another objective than that of the trace.
-    own, limit = Record(), task.max_iterations
+    own, limit = Record(show=task.show), task.max_iterations
     found = minimise(objective, layout.vector(model), bounds.lower, bounds.upper, limit, own, bounds.scale)
     task.record.failures += own.failures
     task.record.moves += len(own.values)

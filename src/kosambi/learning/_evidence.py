@@ -68,7 +68,7 @@ def fit(
     assert progress.best is not None
     bounds, minimum, evidence = progress.limits, progress.best.minimum, progress.best.log_evidence
     if is_joint and not progress.interrupted:
-        task.show.update("inducing points", 1, 2)
+        task.show.update("moving inducing points")
         with progress.interruptible():
             rows, problem = _with_more_rows(task, problem, rows, most_rows(number, max_rows) if grows else max_rows)
             together = search_together(problem, bounds, minimum.vector, points, task.max_iterations, task.record)
@@ -84,7 +84,7 @@ def fit(
         # With few points for all rows the noise would take up what they leave open.
         is_settled = progress.interrupted or (is_open and problem.is_exact)
         if learns_more and not is_settled:
-            task.show.update("all rows", 0, 1)
+            task.show.update("noise from all rows")
             with progress.interruptible():
                 last = refine(task, model, points)
                 model, evidence = last.model, last.log_evidence
@@ -140,13 +140,13 @@ def _moved_points(
     if is_open or stays or progress.interrupted or problem.num_inducing >= len(np.unique(x, axis=0)):
         return points, bound
     with progress.interruptible():
-        task.show.update("inducing points", 0, 2)
+        task.show.update("moving inducing points")
         points, bound = move_points(prior, model.likelihood, x, y, counts, points, bound, record)
         # The points stand still from here on, so this search may go on to its end.
         left = min(task.max_iterations - progress.iterations, 3 * ROUNDS[-1])
         if problem.is_exact or left <= 0:
             return points, bound
-        task.show.update("inducing points", 1, 2)
+        task.show.update("moving inducing points")
         found = one_round(problem, progress.limits, progress.best.minimum.vector, left, record, points)
         progress.rounds += 1
         progress.iterations += found.minimum.iterations

@@ -58,10 +58,10 @@ def fit(task: Task, max_rows: int, num_restarts: int) -> Outcome:
     evidence, progress = np.nan, dataclasses.replace(twin.progress)
     if not progress.interrupted:
         with progress.interruptible():
-            task.show.update("noise", 0, 2)
+            task.show.update("noise")
             found = dataclasses.replace(found, noise=refine(few, start.model, np.asarray(few.x)))
             if _learns_kernel(task) and _tails_matter(few, twin, found.noise):
-                task.show.update("noise", 1, 2)
+                task.show.update("kernel with heavy tails")
                 found = _with_tails(few, max_rows, num_restarts, twin, found, progress)
             is_same = len(few.x) == len(rows.x) == len(task.x)
             evidence = found.noise.log_evidence if is_same else _evidence(rows, few, found.noise)

@@ -53,9 +53,10 @@ def fit(task: Task, max_rows: int, num_restarts: int) -> Outcome:
     evidence = np.nan
     slope = projected_norm(minimum, bounds.lower, bounds.upper, bounds.scale)
     if not progress.interrupted:
-        task.show.update("variance", 0, 1)
-        factor, evidence = _best_factor(task, kernel, rows)
-        kernel = kernel if factor is None else at_rest(scaled(kernel, factor))
+        task.show.update("variance")
+        with progress.interruptible():
+            factor, evidence = _best_factor(task, kernel, rows)
+            kernel = kernel if factor is None else at_rest(scaled(kernel, factor))
     return Outcome(
         model=Model(kernel, task.prior.mean, task.likelihood),
         objective=-minimum.value,

@@ -35,7 +35,7 @@ def move_points(
     held = lift((prior, likelihood, x, y, counts))
     mode = first_mode(*held[:-1], points)
     # Not part of the trace of the hyperparameters, which is another objective.
-    own = Record()
+    own = Record(show=record.show)
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal mode

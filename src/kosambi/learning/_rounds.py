@@ -50,14 +50,16 @@ class Progress:
     iterations: int = 0
     converged: bool = False
     interrupted: bool = False
+    returns: bool = False
+    """Whether Ctrl-C leaves what was found."""
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Ctrl-C ends what is inside and leaves what was found, if anything was."""
+        """Ctrl-C ends what is inside and leaves what was found, if that was asked for and anything was."""
         try:
             yield
         except KeyboardInterrupt:
-            if self.best is None:
+            if self.best is None or not self.returns:
                 raise
             self.interrupted, self.converged = True, False
 
@@ -69,8 +71,9 @@ class Progress:
 
 def searched(task: Task, problem: Problem, num_restarts: int, found: Float[np.ndarray, " P"] | None = None) -> Progress:
     """Short searches from several starts, one of them `found` if given, and the best of them to its end."""
+    task.show.update("looking for starts")
     bounds, starts = candidates(task.generator, problem, num_restarts, found)
-    progress = Progress(bounds)
+    progress = Progress(bounds, returns=task.stop.returns)
     with progress.interruptible():
         _short_searches(task, problem, starts, progress)
         _main_search(task, problem, progress)
@@ -101,7 +104,7 @@ def _carries(problem: Problem, progress: Progress) -> bool:
 
 def _short_searches(task: Task, problem: Problem, starts: list[np.ndarray], progress: Progress) -> None:
     for number, vector in enumerate(starts):
-        task.show.update("starts", number, len(starts))
+        task.show.update(f"start {number + 1} of {len(starts)}")
         found = one_round(problem, progress.limits, vector, min(SHORT, task.max_iterations), task.record)
         progress.restarts.append(-found.minimum.value)
         progress.take(found)

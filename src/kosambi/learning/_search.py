@@ -8,6 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.progress import Progress
+
 # The search ends when no slope within the bounds is steeper than this, in nats for a factor e.
 GRADIENT_TOLERANCE = 1e-2
 # It also ends when a step lowers the objective by less than this part of it.
@@ -26,6 +28,8 @@ class Record:
     failures: int = 0
     moves: int = 0
     """Evaluations of other objectives: of inducing points, and of the stage on all rows."""
+    show: Progress = dataclasses.field(default_factory=lambda: Progress(False))
+    """The line that says how far a search is."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +62,7 @@ def minimise(
     start = np.clip(start, lower, upper)
     scale = np.broadcast_to(scale, start.shape)
     best: list[Minimum] = []
+    iterations = 0
 
     def evaluate(scaled: np.ndarray) -> tuple[float, np.ndarray]:
         vector = np.clip(scaled * scale, lower, upper)
@@ -69,7 +74,13 @@ def minimise(
         record.values.append(value)
         if not best or value < best[0].value:
             best[:] = [Minimum(vector.copy(), value, gradient, 0, False)]
+            record.show.step(iterations, f"objective {-value:.1f}")
         return value, gradient * scale
+
+    def count(_: np.ndarray) -> None:
+        nonlocal iterations
+        iterations += 1
+        record.show.step(iterations, f"objective {-best[0].value:.1f}" if best else "")
 
     # Two or three evaluations an iteration are usual; a rough objective can take thirty.
     most = 20 + 4 * max_iterations
@@ -81,7 +92,9 @@ def minimise(
         "maxls": 30,
     }
     bounds = list(zip(lower / scale, upper / scale, strict=True))
-    found = minimize(evaluate, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = minimize(
+        evaluate, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=count
+    )
     if not best:
         return Minimum(start, np.inf, np.zeros_like(start), int(found.nit), False)
     # Slopes by themselves do not tell: a steep one may be all but at the bottom of a narrow valley.

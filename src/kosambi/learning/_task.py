@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.progress import Progress
+from kosambi._core.progress import Interruption, Progress
 from kosambi._core.types import Array
 from kosambi.learning._layout import Layout, Model
 from kosambi.learning._search import Record
@@ -29,6 +29,8 @@ class Task:
     max_iterations: int
     record: Record
     show: Progress
+    stop: Interruption = dataclasses.field(default_factory=Interruption)
+    """What Ctrl-C does."""
 
 
 @dataclasses.dataclass(frozen=True)

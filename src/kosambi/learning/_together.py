@@ -58,7 +58,7 @@ def search_together(
     x = np.asarray(problem.x)
     spread = np.std(x, axis=0)
     scales = np.where(spread > 0, spread, 1.0)
-    size, own = len(vector), Record()
+    size, own = len(vector), Record(show=record.show)
     held = lift((problem.given, problem.prior, x, problem.y, problem.counts, bounds.centre, bounds.width))
     model = problem.model(vector)
     mode = first_mode(rebuilt(problem.prior, model), model.likelihood, x, problem.y, points)

@@ -54,7 +54,7 @@ def gaussian_start(task: Task, problem: Problem, num_restarts: int, few_points: 
     """
     if not has_twin(problem.likelihood):
         return None
-    own = Record()
+    own = Record(show=task.show)
     twin = gaussian_twin(dataclasses.replace(task, record=own), problem, num_restarts, few_points)
     task.record.failures += own.failures
     task.record.moves += len(own.values) + own.moves

@@ -30,6 +30,7 @@ from jaxtyping import Float, Int
 
 from kosambi._core.errors import InputError, TruncationWarning, as_inputs, as_positive
 from kosambi._core.precision import public
+from kosambi._core.progress import Progress
 from kosambi._core.types import ArrayLike
 from kosambi.basis.inducing import greedy_path
 from kosambi.basis.whitening import whitened_on_host
@@ -125,6 +126,7 @@ def select_inducing(
     tolerance: float | int = TOLERANCE,
     max_seconds: float | int = MAX_SECONDS,
     max_bytes: float | int = MAX_BYTES,
+    progress: bool | None = None,
 ) -> Selection:
     """As many greedy inducing points as predictions can use; `infer(num_inducing="auto")` calls it.
 
@@ -141,6 +143,7 @@ def select_inducing(
         max_seconds: budget of time, of the search and (except for a Gaussian likelihood) of drawing with the answer:
             rows times points are at most 8 million for 120 s, but points at least 256 and √N.
         max_bytes: budget of memory.
+        progress: whether to show a progress line; None shows it on a terminal.
 
     >>> import numpy as np, kosambi as ko
     >>> x = np.linspace(-3.0, 3.0, 400)[:, None]
@@ -179,25 +182,28 @@ def select_inducing(
     can_be_drawn = distinct if isinstance(likelihood, Gaussian) else can_be_drawn
     short_of = "memory" if afford <= can_be_drawn else "drawing"
     afford = min(afford, can_be_drawn)
-    search = _Search(prior, likelihood, np.asarray(x), np.asarray(y), counts, tolerance)
-    cap = min(_FIRST, distinct, afford)
-    while True:
-        start = time.perf_counter()
-        indices, exhausted = search.try_up_to(cap)
-        spent = time.perf_counter() - start
-        chosen, reason = search.answer(cap, "variance" if exhausted else "rows" if cap >= distinct else None)
-        if reason is not None:
-            break
-        if cap >= afford:
-            chosen, reason = cap, short_of
-            break
-        # The work grows with the square of the number of points.
-        left = max_seconds - (time.perf_counter() - began)
-        growth = min(_GROWTH, np.sqrt(max(left, 0.0) / max(spent, 1e-3)))
-        if growth < 1.5:
-            chosen, reason = cap, "time"
-            break
-        cap = min(int(cap * growth), distinct, afford)
+    with Progress(progress) as show:
+        show.update("choosing inducing points")
+        search = _Search(prior, likelihood, np.asarray(x), np.asarray(y), counts, tolerance)
+        cap = min(_FIRST, distinct, afford)
+        while True:
+            show.update("choosing inducing points", note=f"up to {cap}")
+            start = time.perf_counter()
+            indices, exhausted = search.try_up_to(cap)
+            spent = time.perf_counter() - start
+            chosen, reason = search.answer(cap, "variance" if exhausted else "rows" if cap >= distinct else None)
+            if reason is not None:
+                break
+            if cap >= afford:
+                chosen, reason = cap, short_of
+                break
+            # The work grows with the square of the number of points.
+            left = max_seconds - (time.perf_counter() - began)
+            growth = min(_GROWTH, np.sqrt(max(left, 0.0) / max(spent, 1e-3)))
+            if growth < 1.5:
+                chosen, reason = cap, "time"
+                break
+            cap = min(int(cap * growth), distinct, afford)
     selection = search.selection(indices[:chosen], reason, time.perf_counter() - began)
     if not selection.is_enough:
         warnings.warn(f"`num_inducing` by itself: {selection}", TruncationWarning, stacklevel=4)
