@@ -1,22 +1,6 @@
-"""`kosambi reproduce`: the experiments of the paper, run again beside their rivals.
+"""The experiments of the paper, run again with kosambi beside its rivals: `python -m reproduction`.
 
-An experiment is a list of cells (`experiment`), each computed once and kept (`store`, `run`), a table and figures; all
-of them make one page (`page`).
+An experiment is a list of cells, a table and figures (`experiment`); each cell is computed once and kept (`run`,
+`store`); all experiments make one page (`page`); `command` is the command line. The folder is part of the repository
+and not of the installed package; README.md beside this file says how to run it.
 """
-
-from __future__ import annotations
-
-import importlib
-
-from kosambi._core.errors import InputError
-from reproduction.experiment import Experiment
-
-NAMES = ("regression", "classification", "poisson", "shift", "complexity", "convergence", "optimal")
-
-
-def experiment(name: str) -> Experiment:
-    """The experiment with this name."""
-    if name not in NAMES:
-        raise InputError(f"`name` is {name!r}. Choose one of {', '.join(NAMES)}.")
-    found: Experiment = importlib.import_module(f"reproduction.{name}").EXPERIMENT
-    return found

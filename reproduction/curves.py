@@ -1,17 +1,23 @@
-"""The ten curves of the paper's one-dimensional experiments, their data, and how inputs are held out.
+"""What the paper's one-dimensional experiments share: ten curves, their data, how inputs are held out, step sizes.
 
 Curve c is one of ten functions on a grid from −3 to 3, standardised over the grid. Noise comes from NumPy's generator,
-so data follow the same law as the paper's and are not the same numbers.
+so data have the same distribution as the paper's and are not the same numbers. The step size of Euler-Maruyama is
+searched as in the paper: the lowest energy at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+import kosambi as ko
+from kosambi.samplers.report import Report
+
+_FIRST_SEED = 100
 _PI = np.pi
 FORMULAS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
     lambda x: 2.0 * np.sin(0.35 * _PI * x**2),
@@ -90,7 +96,7 @@ def random_split(size: int, num_test: int, seed: int = 0) -> Split:
 
 
 def regression(number: int, size: int = 500) -> Float[np.ndarray, " N"]:
-    """C with normal noise of standard deviation 0.2."""
+    """c with normal noise of standard deviation 0.2."""
     return curve(number, size) + 0.2 * np.random.default_rng(0).normal(size=size)
 
 
@@ -102,3 +108,31 @@ def counts(number: int, size: int = 1000) -> Float[np.ndarray, " N"]:
 def unshifted(number: int, size: int = 1000) -> Float[np.ndarray, " N"]:
     """2c with standard normal noise; the published code never shifts it."""
     return 2.0 * curve(number, size) + np.random.default_rng(0).normal(size=size)
+
+
+class Searched(NamedTuple):
+    """What was tried, and the best of it, if any step size was stable."""
+
+    tried: list[dict[str, Any]]
+    """Size and mean potential at the end, None where it diverged."""
+    particles: ko.samplers.Particles | None
+    report: Report | None
+
+
+def search_step_size(target: ko.Target, sizes: list[float], duration: float, start: np.ndarray) -> Searched:
+    """Run every step size for the same time from the same start (J, M)."""
+    tried: list[dict[str, Any]] = []
+    lowest, best = np.inf, Searched(tried, None, None)
+    for place, size in enumerate(sizes):
+        sampler = ko.samplers.EulerMaruyama(size, duration=duration)
+        key = jax.random.key(_FIRST_SEED + place)
+        try:
+            particles, report = ko.sample(key, target, sampler, len(start), initial=start, progress=False)
+        except ko.errors.DivergenceError:
+            tried.append({"size": size, "energy": None})
+            continue
+        energy = float(np.mean(np.asarray(target.potential(particles.coordinates))))
+        tried.append({"size": size, "energy": energy})
+        if energy < lowest:
+            lowest, best = energy, Searched(tried, particles, report)
+    return best

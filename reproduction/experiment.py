@@ -1,13 +1,28 @@
-"""What an experiment is: cells that are computed one by one and kept, a table, and figures."""
+"""What an experiment is: cells that are computed one by one and kept, a table, and figures; and which there are."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kosambi._core.errors import InputError
+from reproduction.comparison.data import find
+
+_PLACES = {
+    "regression": "comparison.plan:REGRESSIONS",
+    "classification": "comparison.plan:CLASSIFICATIONS",
+    "poisson": "poisson:EXPERIMENT",
+    "shift": "shift:EXPERIMENT",
+    "complexity": "complexity:EXPERIMENT",
+    "convergence": "convergence:EXPERIMENT",
+    "optimal": "optimal:EXPERIMENT",
+}
+"""Module and constant of each experiment, in the order of the page; imported only when asked for."""
+NAMES = tuple(_PLACES)
 Found = Mapping[str, dict[str, Any]]
 """What the finished cells returned, under their names."""
 
@@ -36,6 +51,7 @@ class Cell:
         function: of a module, so that another process can call it; returns what JSON can hold.
         arguments: of `function`; a kept result is used again only if they are the same.
         needs: packages without which the cell is left out, with a note.
+        data: data sets of which the same is true.
 
     >>> Cell("one", dict, {"a": 1}).compute()
     {'a': 1}
@@ -45,11 +61,14 @@ class Cell:
     function: Callable[..., dict[str, Any]]
     arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
 
     @property
-    def missing(self) -> list[str]:
-        """The packages that are not installed."""
-        return [name for name in self.needs if importlib.util.find_spec(name) is None]
+    def missing(self) -> dict[str, list[str]]:
+        """The "packages" that are not installed and the "data" sets that no folder has; empty if nothing is missing."""
+        packages = [name for name in self.needs if importlib.util.find_spec(name) is None]
+        data = [name for name in self.data if find(name) is None]
+        return {kind: names for kind, names in (("packages", packages), ("data", data)) if names}
 
     def compute(self) -> dict[str, Any]:
         """Do the work."""
@@ -73,3 +92,12 @@ class Experiment:
     cells: Callable[[Scale], list[Cell]]
     table: Callable[[Found], str]
     draw: Callable[[Found, Path], list[Path]]
+
+
+def named(name: str) -> Experiment:
+    """The experiment with this name."""
+    if name not in _PLACES:
+        raise InputError(f"There is no experiment {name!r}. Choose one of {', '.join(NAMES)}.")
+    module, constant = _PLACES[name].split(":")
+    found: Experiment = getattr(importlib.import_module(f"reproduction.{module}"), constant)
+    return found

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kosambi._core.writing import write_atomically
 from reproduction.experiment import Experiment, Scale
-from reproduction.machine import label
-from reproduction.store import Store
+from reproduction.store import Store, label
 
 INTRODUCTION = """# Results
 
@@ -16,6 +16,8 @@ The experiments of the paper (*Near-Optimal Approximations for Bayesian Inferenc
 kosambi beside its rivals, and what goes beyond them. `kosambi reproduce` computes everything on this page; the page
 itself is written from the JSON files that it keeps.
 """
+PACKAGES = ("kosambi", "jax", "jaxlib", "equinox", "blackjax", "numpy", "scipy", "scikit-learn", "torch", "gpytorch")
+"""Whose versions are shown; the JSON has more."""
 
 
 def write(path: Path, folder: Path, experiments: list[Experiment]) -> Path:
@@ -41,7 +43,7 @@ def write(path: Path, folder: Path, experiments: list[Experiment]) -> Path:
             parts.append(f"![{figure.stem.replace('-', ' ')}]({link})\n")
         parts.append(_machines(store.machines(), experiment.name))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(parts))
+    write_atomically(path, "\n".join(parts))
     return path
 
 
@@ -62,6 +64,6 @@ def _progress(experiment: Experiment, store: Store) -> str:
 def _machines(machines: list[dict[str, Any]], name: str) -> str:
     lines = []
     for machine in machines:
-        versions = ", ".join(f"{package} {version}" for package, version in machine["versions"].items())
+        versions = ", ".join(f"{name} {machine['versions'][name]}" for name in PACKAGES if name in machine["versions"])
         lines.append(f"{label(machine)} for a cell, Python {machine['python']}, {versions}")
     return f"Measured on: {'; '.join(lines)}. `kosambi reproduce {name}`\n"

@@ -22,7 +22,6 @@ from jaxtyping import Float
 import kosambi as ko
 from kosambi.samplers.report import Report
 from reproduction import curves
-from reproduction._step_search import search_step_size
 from reproduction.experiment import Cell, Experiment, Found, Scale
 
 SIZE = 1000
@@ -68,7 +67,7 @@ def local(number: int, sizes: list[float], num_particles: int = NUM_PARTICLES) -
     """The paper's recipe, and `MALA` from the same start: neither passes between basins."""
     target = problem(number)
     start = np.random.default_rng(0).normal(size=(num_particles, *target.shape))
-    search = search_step_size(target, sizes, DURATION, start)
+    search = curves.search_step_size(target, sizes, DURATION, start)
     found: dict[str, Any] = {"number": number, "tried": search.tried, "samplers": {}}
     if search.particles is not None and search.report is not None:
         found["samplers"]["Euler-Maruyama"] = describe(target, number, search.particles, search.report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import multiprocessing
 import os
+import signal
 import time
 import traceback
 import warnings
@@ -12,8 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from reproduction.experiment import Cell
-from reproduction.machine import describe
-from reproduction.store import Store
+from reproduction.store import Store, describe
 
 
 class Tally(NamedTuple):
@@ -23,8 +23,8 @@ class Tally(NamedTuple):
     kept: int
     failed: dict[str, str]
     """Name and error of cells that raised one."""
-    left_out: dict[str, list[str]]
-    """Name and missing packages of cells that were left out."""
+    left_out: dict[str, dict[str, list[str]]]
+    """Name of cells that were left out, with the packages and data sets that they miss."""
 
 
 Work = tuple[Store, list[Cell]]
@@ -45,15 +45,15 @@ def run(
         For each experiment counts, and the cells that failed or were left out.
     """
     todo: list[tuple[Store, Cell]] = []
-    left_out: dict[str, dict[str, list[str]]] = {store.name: {} for store, _ in work}
+    left_out: dict[str, dict[str, dict[str, list[str]]]] = {store.name: {} for store, _ in work}
     failed: dict[str, dict[str, str]] = {store.name: {} for store, _ in work}
     for store, cells in work:
         records = store.records()
         for cell in cells:
             if store.is_done(cell, records):
                 continue
-            if cell.missing:
-                left_out[store.name][cell.name] = cell.missing
+            if missing := cell.missing:
+                left_out[store.name][cell.name] = missing
             else:
                 todo.append((store, cell))
     for (store, cell), entries in _computed(todo, jobs):
@@ -102,13 +102,23 @@ def _computed(todo: list[tuple[Store, Cell]], jobs: int) -> Iterator[tuple[tuple
     places = context.Queue()
     for place in sorted(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()):
         places.put(place)
-    with concurrent.futures.ProcessPoolExecutor(jobs, context, _settle, (places,)) as pool:
+    others = set(multiprocessing.active_children())
+    pool = concurrent.futures.ProcessPoolExecutor(jobs, context, _settle, (places,))
+    try:
         waiting = {pool.submit(compute, pair[1]): pair for pair in todo}
         for future in concurrent.futures.as_completed(waiting):
             yield waiting[future], future.result()
+    except BaseException:
+        # What waits is given up, and so is what is being computed: a cell can take minutes and is not half done.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
+    pool.shutdown()
 
 
 def _settle(places: Any) -> None:
-    """Stay on one core, so that processes do not take each other's."""
+    """Stay on one core, so that processes do not take each other's, and leave interruptions to the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "sched_setaffinity") and not places.empty():
         os.sched_setaffinity(0, {places.get()})

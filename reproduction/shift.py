@@ -19,7 +19,6 @@ from jaxtyping import Float
 
 import kosambi as ko
 from reproduction import curves
-from reproduction._step_search import search_step_size
 from reproduction.experiment import Cell, Experiment, Found, Scale
 
 CURVE, SIZE, NUM_TEST = 2, 1000, 400
@@ -125,7 +124,7 @@ def paper() -> dict[str, Any]:
     """The paper's figure: the step size with the lowest energy at the end, from the paper's start."""
     target = paper_problem()
     start = paper_start(target)
-    search = search_step_size(target, list(STEP_SIZES), DURATION, start)
+    search = curves.search_step_size(target, list(STEP_SIZES), DURATION, start)
     found = {"tried": search.tried, "closed": closed_log_odds(target), "alpha": PROBABILITY, **_minima(target)}
     if search.particles is not None:
         found |= describe(target, search.particles, search.report)

@@ -1,21 +1,22 @@
-"""Finished cells on disk: a file for each while an experiment runs, and one JSON file of all of them.
+"""Finished cells on disk, with what they were computed on: a file for each, and one JSON file of all of them.
 
-A cell is written under another name and then renamed, so that an interruption leaves it whole or absent. A cell that
-was computed with other arguments, or that failed, counts as not done.
+A cell's file is written in one go, so that an interruption leaves it whole or absent. A cell that was computed with
+other arguments, or that failed, counts as not done.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
+import platform
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kosambi._core.errors import FileError, InputError
+from kosambi._core.writing import as_json, versions, write_atomically
 from reproduction.experiment import Cell, Found
-from reproduction.machine import label
 
 Record = dict[str, Any]
 
@@ -81,21 +82,54 @@ class Store:
         _write(self.whole, {"experiment": self.name, "machines": machines, "cells": dict(sorted(cells.items()))})
 
 
-def as_json(value: Any) -> Any:
-    """The same as JSON would give it back, with None for numbers that it does not have.
+def describe(*others: str) -> dict[str, object]:
+    """What a figure was measured on: processor, cores that may be used, accelerator, and versions.
 
-    >>> as_json({"a": (1, float("nan"))})
-    {'a': [1, None]}
+    Arguments:
+        others: packages whose versions matter too.
+
+    >>> sorted(describe())
+    ['accelerator', 'cores', 'machine', 'processor', 'python', 'system', 'versions']
     """
-    if isinstance(value, dict):
-        return {str(name): as_json(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_json(entry) for entry in value]
-    if isinstance(value, str | bool | int) or value is None:
-        return value
-    if hasattr(value, "tolist"):
-        return as_json(value.tolist())
-    return float(value) if math.isfinite(value) else None
+    installed = versions("torch", "gpytorch", *others)
+    return {
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "system": platform.system(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "accelerator": _accelerator(),
+        "python": installed.pop("python"),
+        "versions": installed,
+    }
+
+
+def label(description: Mapping[str, object]) -> str:
+    """A line that tells machines apart on which times cannot be compared.
+
+    >>> label({"processor": "Z80", "cores": 1, "accelerator": None})
+    'Z80, 1 core'
+    """
+    cores = description.get("cores")
+    parts = [description.get("processor"), f"{cores} {'core' if cores == 1 else 'cores'}"]
+    return ", ".join(str(part) for part in (*parts, description.get("accelerator")) if part)
+
+
+def _accelerator() -> str | None:
+    """What JAX computes on, where that is not the processor."""
+    import jax
+
+    device = jax.devices()[0]
+    return None if device.platform == "cpu" else str(device.device_kind)
+
+
+def _processor() -> str:
+    """Its name where the system tells it; Python's own answer is empty on Linux."""
+    facts = Path("/proc/cpuinfo")
+    if facts.is_file():
+        for line in facts.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _read(path: Path) -> Record:
@@ -107,6 +141,4 @@ def _read(path: Path) -> Record:
 
 
 def _write(path: Path, content: Record) -> None:
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    unfinished.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
-    unfinished.replace(path)
+    write_atomically(path, json.dumps(content, indent=1, allow_nan=False) + "\n")

@@ -1,9 +1,17 @@
-"""The public data sets and the splits of the paper's code."""
+"""The public data sets, where their files are, and the splits of the paper's code.
+
+A file is `NAME.csv.gz`: a header, inputs first, the target last. It is looked for in the folder that the environment
+variable KOSAMBI_DATA names, then in `reproduction/data`, which has the data sets with an open licence (see
+PROVENANCE.md there), then in `shared/data` beside the repository. boston and kin8nm state no licence; `fetch` gets them
+from OpenML when it is asked to.
+"""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.errors import FileError
+from kosambi._core.writing import write_atomically
 
 REGRESSION = ("boston", "concrete", "energy_cooling", "energy_heating", "kin8nm", "wine_quality")
 CLASSIFICATION = ("breast", "diabetes", "heart", "ionosphere", "mushrooms", "rice", "wine_colour", "yeast")
@@ -31,6 +40,17 @@ ROWS = {
     "yeast": 892,
 }
 """Rows of each file, all splits together."""
+ROOT = Path(__file__).resolve().parents[2]
+"""The repository."""
+OPEN = ROOT / "reproduction" / "data"
+"""The folder of the data sets with an open licence, and of those that were fetched."""
+# SHA-256 of the numbers (float64, row by row) that docs/results was computed with.
+_FINGERPRINTS = {
+    "boston": "832e894115c56dd24ec63848d4a3d9bd921d268d0be1bee2a8f4ee5ea318f5f7",
+    "kin8nm": "7fad37438fc1228ed099177766b084fb5577bf7457d7a6460f8d0389b21681ab",
+}
+ON_OPENML = tuple(_FINGERPRINTS)
+"""Data sets without a licence, which OpenML has under the same name."""
 
 
 class Part(NamedTuple):
@@ -48,20 +68,70 @@ class Split(NamedTuple):
     test: Part
 
 
-def path_of(name: str) -> Path:
-    """Where the file of a data set is, or should be."""
-    usual = Path(__file__).resolve().parents[5] / "shared" / "data"
-    return Path(os.environ.get("KOSAMBI_DATA", usual)) / f"{name}.csv.gz"
+def folders() -> list[Path]:
+    """Where files are looked for, in this order."""
+    named = os.environ.get("KOSAMBI_DATA")
+    return [*([Path(named)] if named else []), OPEN, ROOT.parent / "shared" / "data"]
+
+
+def find(name: str) -> Path | None:
+    """The file of a data set, or None where no folder has it."""
+    paths = (folder / f"{name}.csv.gz" for folder in folders())
+    return next((path for path in paths if path.is_file()), None)
+
+
+def where_to_get(name: str) -> str:
+    """What to do about a file that is not there."""
+    fetched = "`python -m reproduction --fetch` gets it from OpenML, or set" if name in ON_OPENML else "Set"
+    return (
+        f"No file {name}.csv.gz in {' or '.join(map(str, folders()))}. {fetched} KOSAMBI_DATA to a folder that has it; "
+        "reproduction/data/PROVENANCE.md says what it must look like."
+    )
 
 
 def read(name: str) -> Part:
     """All rows of a data set: inputs, and the target, which is the last column."""
-    path = path_of(name)
-    if not path.is_file():
-        raise FileError(f"No file {path}. Set KOSAMBI_DATA to a folder that has {path.name}.")
+    path = find(name)
+    if path is None:
+        raise FileError(where_to_get(name))
     with gzip.open(path, "rt") as file:
         table = np.genfromtxt(file, delimiter=",", skip_header=1)
     return Part(np.ascontiguousarray(table[:, :-1]), np.ascontiguousarray(table[:, -1]))
+
+
+def fetch(name: str, folder: Path = OPEN) -> Path:
+    """Get a data set from OpenML and keep it in a folder.
+
+    Splits are by row number. A warning says if the rows are not those, in that order, of the results in docs/results.
+    """
+    from sklearn.datasets import fetch_openml
+
+    if name not in ON_OPENML:
+        raise FileError(f"{name} is not fetched from OpenML. {where_to_get(name)}")
+    try:
+        found = fetch_openml(name, version=1, as_frame=True, parser="auto")
+    except (OSError, ValueError) as error:
+        raise FileError(
+            f"OpenML did not give {name} ({type(error).__name__}: {error}). Try again when there is a network, or get "
+            f"version 1 of {name} from openml.org on another machine, write it as {name}.csv.gz (a header, inputs, the "
+            "target last) and set KOSAMBI_DATA to the folder that it is in."
+        ) from None
+    # Columns with few values come as categories, whose names are the numbers.
+    columns = [*(found.data[column] for column in found.data.columns), found.target]
+    table = np.column_stack([column.astype(str).astype(float).to_numpy() for column in columns])
+    if len(table) != ROWS[name] or not np.isfinite(table).all():
+        raise FileError(f"OpenML's {name} has {len(table)} rows, not {ROWS[name]} with a number everywhere.")
+    if hashlib.sha256(np.ascontiguousarray(table).tobytes()).hexdigest() != _FINGERPRINTS[name]:
+        warnings.warn(
+            f"OpenML's {name} has other digits or another order of rows than the file behind docs/results, so that "
+            "splits with the same seed hold other rows.",
+            stacklevel=2,
+        )
+    header = ",".join([*map(str, found.data.columns), "target"])
+    text = "\n".join([header, *(",".join(repr(float(value)) for value in row) for row in table)]) + "\n"
+    path = folder / f"{name}.csv.gz"
+    write_atomically(path, gzip.compress(text.encode(), mtime=0))
+    return path
 
 
 def split_rows(number: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

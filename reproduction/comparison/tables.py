@@ -84,7 +84,7 @@ def _settings(found: Found) -> str:
             "The recipe's kernel of a large data set is averaged over "
             f"{' or '.join(map(str, subsets))} subsets of neighbours (in the paper 10, for labels 5)."
         )
-    if found and not any(name.split("-")[0] in ("concrete", "diabetes") for name in found):
+    if found and not any(name.split("-")[0] in ("energy_heating", "diabetes") for name in found):
         parts.append(
             "This is the quick scale: fewer data sets, two splits, one for Student-t noise and for two of the rivals. "
             "Differences between methods with different splits mean little."

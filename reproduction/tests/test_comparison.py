@@ -1,4 +1,4 @@
-"""Splits, scores, tests over splits, the rivals' models, and tables that lack cells."""
+"""Scores, tests over splits, the rivals' models, and tables that lack cells."""
 
 from __future__ import annotations
 
@@ -9,57 +9,22 @@ import pytest
 from scipy import stats
 
 import kosambi as ko
-from reproduction import experiment
 from reproduction.comparison import data, methods, paper, plan, published, scores, statistics
-from reproduction.experiment import Scale
+from reproduction.experiment import Scale, named
 
 HAS_GPYTORCH = importlib.util.find_spec("gpytorch") is not None
-needs_gpytorch = pytest.mark.skipif(not HAS_GPYTORCH, reason="gpytorch is not installed (the extra `bench`)")
+needs_gpytorch = pytest.mark.skipif(not HAS_GPYTORCH, reason="no gpytorch (reproduction/requirements.txt)")
 
 # What GPyTorch does when it is imported is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 
 
-def needs_data(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(not data.path_of(name).is_file(), reason=f"no {name}.csv.gz; set KOSAMBI_DATA")
-
-
-def test_splits_are_those_of_scikit_learn_and_share_no_row():
-    from sklearn.model_selection import train_test_split
-
-    train, validation, test = data.split_rows(768, 3)
-    rest, expected = train_test_split(np.arange(768), test_size=0.1, random_state=3)
-    np.testing.assert_array_equal(test, expected)
-    np.testing.assert_array_equal(train, train_test_split(rest, test_size=1 / 9, random_state=3)[0])
-    assert [len(train), len(validation), len(test)] == [614, 77, 77]
-    np.testing.assert_array_equal(np.sort(np.concatenate([train, validation, test])), np.arange(768))
-
-
-@needs_data("boston")
-def test_the_target_of_a_regression_is_standardised_by_its_training_rows_and_x_is_not():
-    split = data.load("boston", 0)
-    assert abs(split.train.y.mean()) < 1e-12
-    assert split.train.y.std(ddof=1) == pytest.approx(1.0)
-    assert split.train.x.max() > 100
-    assert data.ROWS["boston"] == sum(len(part.y) for part in split)
-    scaled = data.standardised(split)
-    np.testing.assert_allclose(scaled.train.x.std(axis=0), 1.0)
-    np.testing.assert_array_equal(scaled.test.y, split.test.y)
-
-
-@pytest.mark.parametrize("name", [*data.REGRESSION, *data.CLASSIFICATION])
-def test_row_counts_are_those_of_the_files(name):
-    if not data.path_of(name).is_file():
-        pytest.skip(f"no {name}.csv.gz; set KOSAMBI_DATA")
-    assert len(data.read(name).y) == data.ROWS[name]
-
-
-def test_scores_of_a_normal_law_are_those_of_scipy():
+def test_scores_of_a_normal_distribution_are_those_of_scipy():
     rng = np.random.default_rng(0)
     mean, deviation, y = rng.normal(size=200), rng.uniform(0.1, 0.5, 200), rng.normal(size=200)
-    law = scores.normal_latent(ko.likelihoods.Gaussian(0.3), mean, deviation)
+    normal = scores.normal_latent(ko.likelihoods.Gaussian(0.3), mean, deviation)
     total = np.sqrt(deviation**2 + 0.09)
-    found = scores.of_numbers(law, y, law, y)
+    found = scores.of_numbers(normal, y, normal, y)
     z = (y - mean) / total
     crps = total * (z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi))
     assert found["nll"] == pytest.approx(-np.mean(stats.norm(mean, total).logpdf(y)))
@@ -72,10 +37,10 @@ def test_scores_of_a_normal_law_are_those_of_scipy():
 
 
 def test_draws_of_student_observations_give_the_same_crps_as_the_integral():
-    law = scores.normal_latent(ko.likelihoods.StudentT(5.0, 0.4), np.zeros(3), np.array([0.2, 0.5, 1.0]))
+    student = scores.normal_latent(ko.likelihoods.StudentT(5.0, 0.4), np.zeros(3), np.array([0.2, 0.5, 1.0]))
     y = np.array([0.0, 1.0, -2.0])
-    exact = ko.calibration.crps(law, y)
-    draws = scores.observation_draws(law, 40_000, 1)
+    exact = ko.calibration.crps(student, y)
+    draws = scores.observation_draws(student, 40_000, 1)
     np.testing.assert_allclose(scores.sample_crps(draws, y), exact, atol=0.02)
 
 
@@ -157,17 +122,17 @@ def test_the_density_of_a_variational_process_is_that_of_gpytorch(likelihood):
     y = np.sin(2 * x[:, 0]) + 0.2 * rng.normal(size=40)
     y = (y > 0).astype(float) if likelihood == "bernoulli" else y
     trained = variational.as_practitioner(data.Part(x, y), likelihood, 5, seed=0, limit=0.3)
-    law = variational.predictor(trained, likelihood)(x)
+    prediction = variational.predictor(trained, likelihood)(x)
     with torch.no_grad():
         latent = trained.model(torch.as_tensor(x))
         expected = trained.likelihood.log_marginal(torch.as_tensor(y), latent).numpy()
-    # GPyTorch integrates Student's law with twenty nodes.
-    np.testing.assert_allclose(law.log_density(y), expected, atol=2e-3 if likelihood == "student_t" else 1e-5)
+    # GPyTorch integrates Student's density with twenty nodes.
+    np.testing.assert_allclose(prediction.log_density(y), expected, atol=2e-3 if likelihood == "student_t" else 1e-5)
     assert trained.facts["M"] == 5
 
 
 @needs_gpytorch
-def test_the_law_with_fixed_matrices_is_that_of_gpytorch():
+def test_the_marginals_with_fixed_matrices_are_those_of_gpytorch():
     import torch
 
     from reproduction.comparison import descent, variational
@@ -178,10 +143,10 @@ def test_the_law_with_fixed_matrices_is_that_of_gpytorch():
     kernel = ko.kernels.SquaredExponential(np.array([0.7, 1.3]), 1.7)
     model = variational.sparse_model(points, variational.r_kernel(kernel, points), learn_points=False)
     latent = descent.FixedLatent(model, x)
-    law = model.variational_strategy._variational_distribution
+    variational_distribution = model.variational_strategy._variational_distribution
     with torch.no_grad():
-        law.variational_mean.add_(torch.randn(6, dtype=torch.float64))
-        law.chol_variational_covar.mul_(torch.rand(6, 6, dtype=torch.float64))
+        variational_distribution.variational_mean.add_(torch.randn(6, dtype=torch.float64))
+        variational_distribution.chol_variational_covar.mul_(torch.rand(6, 6, dtype=torch.float64))
         model.mean_module.constant.fill_(0.3)
         expected, found = model(x), latent(slice(2, None))
         np.testing.assert_allclose(found.mean.numpy(), expected.mean.numpy()[2:], rtol=1e-8)
@@ -208,18 +173,18 @@ def test_gradient_descent_keeps_kernel_and_points_and_lowers_the_loss():
 def test_cells_have_names_of_their_own_and_the_quick_scale_has_fewer():
     for name in ("regression", "classification"):
         for scale in (Scale(), Scale(quick=True, limit=20.0), Scale(limit=60.0)):
-            cells = experiment(name).cells(scale)
+            cells = named(name).cells(scale)
             assert len({cell.name for cell in cells}) == len(cells)
             assert all(cell.needs == (("gpytorch",) if "-svgp" in cell.name else ()) for cell in cells)
-    quick = {cell.name for cell in experiment("regression").cells(Scale(quick=True, splits=2))}
+    quick = {cell.name for cell in named("regression").cells(Scale(quick=True, splits=2))}
     assert {
-        "boston-gaussian-svgp_512-0",
-        "boston-student_t-kosambi-0",
-        "boston-gaussian-kosambi-1",
-        "boston-gaussian-euler-0",
+        "concrete-gaussian-svgp_512-0",
+        "concrete-student_t-kosambi-0",
+        "concrete-gaussian-kosambi-1",
+        "concrete-gaussian-euler-0",
     } <= quick
-    assert not any("kin8nm" in name or name.endswith("-2") for name in quick)
-    assert len(experiment("regression").cells(Scale())) == 5 * (12 * 7 + 4 - 2) + 8 + 1
+    assert not any(name.endswith("-2") for name in quick)
+    assert len(named("regression").cells(Scale())) == 5 * (12 * 7 + 4 - 2) + 8 + 1
 
 
 def test_the_recipe_has_the_papers_parts():
@@ -242,7 +207,6 @@ def test_the_recipe_has_the_papers_parts():
     assert found["moments"]["nll"] == pytest.approx(sound, abs=0.15)
 
 
-@needs_data("ionosphere")
 def test_a_cell_is_measured():
     found = methods.measure("ionosphere", "bernoulli", "logistic", seed=0, limit=1.0)
     assert found["N"] == 280
@@ -254,7 +218,7 @@ def _made_up(name: str) -> dict[str, dict[str, object]]:
     """Cells of the right form with numbers from a generator."""
     rng = np.random.default_rng(0)
     found = {}
-    for cell in experiment(name).cells(Scale(limit=60.0)):
+    for cell in named(name).cells(Scale(limit=60.0)):
         result: dict[str, object] = {
             "seconds": rng.uniform(1, 60),
             "machine": "Z80, 1 core",
@@ -280,15 +244,15 @@ def _made_up(name: str) -> dict[str, dict[str, object]]:
 @pytest.mark.parametrize("name", ["regression", "classification"])
 def test_tables_and_figures_cope_with_cells_that_are_missing(name, tmp_path):
     whole = _made_up(name)
-    text = experiment(name).table(whole)
+    text = named(name).table(whole)
     assert all(f"**({letter})" in text for letter in ("abcde" if name == "regression" else "abce"))
     assert "nan" not in text.lower()
     rng = np.random.default_rng(1)
     for share in (0.0, 0.02, 0.1, 0.5):
         some = {key: cell for key, cell in whole.items() if rng.uniform() < share}
-        text = experiment(name).table(some)
+        text = named(name).table(some)
         assert "nan" not in text.lower().replace("means", "")
-        for path in experiment(name).draw(some, tmp_path):
+        for path in named(name).draw(some, tmp_path):
             assert path.name.startswith(f"{name}-")
             assert path.stat().st_size < 200_000
 
@@ -298,7 +262,7 @@ def test_the_better_one_is_bold_and_starred():
     for seed in range(5):
         found[f"boston-gaussian-kosambi-{seed}"] = {"nll": 0.1 + 0.001 * seed}
         found[f"boston-gaussian-svgp-{seed}"] = {"nll": 0.5 - 0.001 * seed**2}
-    text = experiment("regression").table(found)
+    text = named("regression").table(found)
     assert "**0.102 (0.002)**\\*\\*" in text
     assert "0.494 (0.007) |" in text
     assert "lower in 1 of 1" in text

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import kosambi as ko
-from reproduction.comparison import data, epochs, published, recipe, subsets
+from reproduction.comparison import data, epochs, published, recipe
 
 
 def rows(number=60, seed=0, columns=2):
@@ -42,23 +42,39 @@ def test_adam_begins_at_the_start_of_the_code_and_ends_at_the_optimum():
     (_, first, _, _), (_, last, noise, residuals) = epochs._kernels(train, "gaussian", [1, 4000])
     # The first step of Adam is as long as its rate, whatever the slope.
     assert np.abs(np.log(np.expm1(first.lengthscale))) == pytest.approx(0.01, rel=1e-4)
-    kernel, likelihood, _ = ko.fit_hyperparameters(
-        jax.random.key(0),
-        ko.kernels.SquaredExponential(np.ones(1), 1.0),
-        ko.likelihoods.Gaussian(),
-        train.x,
-        train.y,
-        method="published",
+    learned = recipe.from_start_of_code(
+        jax.random.key(0), ko.kernels.SquaredExponential(np.ones(1), 1.0), ko.likelihoods.Gaussian(), train
     )
-    assert noise == pytest.approx(float(likelihood.noise), rel=1e-3)
-    assert last.lengthscale[0] == pytest.approx(kernel.lengthscale[0], rel=1e-3)
+    assert noise == pytest.approx(learned.exact_noise, rel=1e-3)
+    assert last.lengthscale[0] == pytest.approx(learned.kernel.lengthscale[0], rel=1e-3)
     # Sound residuals are about as large as the noise.
     assert residuals.std() == pytest.approx(noise, rel=0.2)
 
 
+def test_the_start_of_the_code_may_lie_where_the_likelihood_is_flat():
+    # Evenly spaced, since two rows that are close would give the likelihood a slope.
+    x = np.linspace(0.0, 6.0, 80)[:, None]
+    y = np.sin(2.0 * x[:, 0]) + 0.3 * np.random.default_rng(10).normal(size=80)
+    alone, both = (
+        [recipe.learn(data.Part(scale * x, y), "gaussian", 0, 1, both_starts=starts) for scale in (1000.0, 1.0)]
+        for starts in (False, True)
+    )
+    assert float(alone[0].kernel.lengthscale[0]) == pytest.approx(np.log(2.0))
+    assert float(both[0].kernel.lengthscale[0]) > 100.0
+    # With inputs of the usual size the two starts end at the same place.
+    np.testing.assert_allclose(alone[1].kernel.lengthscale, both[1].kernel.lengthscale, rtol=1e-2)
+    assert alone[1].exact_noise == pytest.approx(both[1].exact_noise, rel=1e-2)
+
+
+def test_a_warning_of_the_search_reaches_the_cell():
+    train = data.Part(np.column_stack([rows().x, np.ones(60)]), rows().y)
+    with pytest.warns(ko.errors.HyperparameterWarning, match="Column 2 of x does not vary"):
+        recipe.learn(train, "gaussian", 0, 1, both_starts=False)
+
+
 def test_labels_become_two_regressions():
     targets = epochs._targets(np.array([0.0, 1.0]), "bernoulli")
-    # A log-normal law with the mean and variance of a gamma law with shape 1.01 or 0.01 (Milios et al. 2018).
+    # A log-normal distribution with the mean and variance of a gamma one with shape 1.01 or 0.01 (Milios et al. 2018).
     for (target, known), shapes in zip(targets, ([1.01, 0.01], [0.01, 1.01]), strict=True):
         np.testing.assert_allclose(np.exp(target + known / 2), shapes)
         np.testing.assert_allclose(np.expm1(known) * np.exp(2 * target + known), shapes)
@@ -80,7 +96,7 @@ def test_epochs_go_on_where_they_ended_and_labels_are_averaged_before_softplus()
 
 
 def test_the_noise_of_the_code_is_on_rows_and_coordinates():
-    """Its variance, and what two rows of a particle share; the laws that one might take for it are rejected."""
+    """Its variance, and what two rows of a particle share; distributions that one might take for it are rejected."""
     rng = np.random.default_rng(3)
     weights, scale, freedom, number = np.array([[1.0, 0.5], [0.8, -0.2]]), 0.3, 12.0, 200_000
     draws = published.student_draws(rng, np.zeros((number, 2)), weights, freedom, scale)
@@ -159,7 +175,7 @@ def test_larger_subsets_are_set_beside_the_papers():
 @pytest.mark.slow
 def test_a_kernel_from_a_subset_of_rows_is_judged(monkeypatch):
     train = data.Part(rows(120).x, (rows(120).y > 0).astype(float))
-    monkeypatch.setattr(subsets, "load", lambda *_: data.Split(train, train, train))
-    found = subsets.measure("wine_colour", "bernoulli", seed=0, rows=80, subsets=1)
+    monkeypatch.setattr(epochs, "load", lambda *_: data.Split(train, train, train))
+    found = epochs.measure_larger("wine_colour", "bernoulli", seed=0, rows=80, subsets=1)
     assert found["accuracy"] > 85
     assert found["code"]["published"]["auc"] > 85

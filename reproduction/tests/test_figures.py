@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import kosambi as ko
+from kosambi._core.writing import as_json
 from reproduction import _poisson_page, _shift_page, complexity, curves, poisson, shift
 from reproduction.experiment import Scale
-from reproduction.store import as_json
 
 
 def test_cells_have_names_of_their_own_and_arguments_for_json():

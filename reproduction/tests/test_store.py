@@ -6,15 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from kosambi._core.errors import FileError, InputError
-from reproduction import NAMES, experiment, page
-from reproduction.experiment import Cell, Experiment, Scale
-from reproduction.machine import describe, label
+from kosambi._core.writing import as_json
+from reproduction import page
+from reproduction.experiment import NAMES, Cell, Experiment, Scale, named
 from reproduction.run import run as run_all
-from reproduction.store import Store, as_json
+from reproduction.store import Store, describe, label
 
 COUNTED = []
 
@@ -88,8 +89,17 @@ def test_a_failure_is_told_and_tried_again(tmp_path):
 
 def test_missing_packages_leave_a_cell_out(tmp_path):
     tally = run([Cell("a", squared, {"number": 1}, needs=("no_such_package",))], Store(tmp_path, "squares"))
-    assert tally.left_out == {"a": ["no_such_package"]}
+    assert tally.left_out == {"a": {"packages": ["no_such_package"]}}
     assert not COUNTED
+
+
+def test_missing_data_leave_a_cell_out_unless_it_is_done(tmp_path):
+    store, lacking = Store(tmp_path, "squares"), Cell("a", squared, {"number": 1}, data=("no_such_data", "yeast"))
+    tally = run([lacking], store)
+    assert tally.left_out == {"a": {"data": ["no_such_data"]}}
+    assert not COUNTED
+    run([Cell("a", squared, {"number": 1}, data=("yeast",))], store)
+    assert run([lacking], store)[1:] == (1, {}, {})
 
 
 def test_several_processes_give_the_same(tmp_path):
@@ -114,10 +124,11 @@ def slow(number):
 
 run([(Store(Path(sys.argv[1]), "slow"), [Cell(f"c{n}", slow, {"number": n}) for n in range(50)])])
 """
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_killed_anywhere_it_goes_on(tmp_path):
-    process = subprocess.Popen([sys.executable, "-c", SLEEPER, str(tmp_path)])
+    process = subprocess.Popen([sys.executable, "-c", SLEEPER, str(tmp_path)], cwd=ROOT)
     store = Store(tmp_path, "slow")
     deadline = time.monotonic() + 120
     while len(list(store.pieces.glob("*.json"))) < 2 and time.monotonic() < deadline:
@@ -139,12 +150,12 @@ def test_bad_input_names_the_file_and_the_name(tmp_path):
     with pytest.raises(InputError, match="a/b"):
         Store(tmp_path, "other").keep(Cell("a/b", squared), result={})
     with pytest.raises(InputError, match="regression, classification"):
-        experiment("nothing")
+        named("nothing")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_experiments_have_cells_with_names_of_their_own(name):
-    entry = experiment(name)
+    entry = named(name)
     assert entry.name == name
     for scale in (Scale(), Scale(quick=True, splits=2, limit=20.0)):
         work = entry.cells(scale)
