@@ -1,92 +1,73 @@
-"""`kosambi reproduce`: goes on where it stopped, says what failed and what is missing, and writes the page."""
+"""`kosambi reproduce`: hands over to the folder `reproduction` of the repository, or says where that is."""
 
-import json
+from __future__ import annotations
+
+import sys
+import types
 
 import pytest
 from typer.testing import CliRunner
 
 from kosambi.cli import _reproduce
 from kosambi.cli._app import app
-from kosambi.cli._exits import BAD_DATA, FAILURE, INTERRUPTED
-from reproduction.experiment import Cell, Experiment
-
-CALLS = []
-
-
-def doubled(number):
-    CALLS.append(number)
-    if number < 0:
-        raise ValueError("below zero")
-    if number == 99:
-        raise KeyboardInterrupt
-    return {"double": 2 * number}
-
-
-def small(numbers, needs=()):
-    def cells(scale):
-        chosen = numbers[:1] if scale.quick else numbers
-        return [Cell(f"n{n}", doubled, {"number": n}, needs) for n in chosen]
-
-    def draw(found, folder):
-        return []
-
-    return Experiment("poisson", "Small", cells, lambda found: f"{len(found)} numbers", draw)
+from kosambi.cli._exits import BAD_FILE
 
 
 @pytest.fixture
-def call(monkeypatch, tmp_path):
-    CALLS.clear()
-
-    def run(entry, *arguments):
-        monkeypatch.setattr(_reproduce, "experiment", lambda name: entry)
-        monkeypatch.setattr(_reproduce, "NAMES", ("poisson",))
-        return CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path / "kept")])
-
-    return run
+def elsewhere(monkeypatch, tmp_path):
+    """Installed from a wheel, in a folder of one's own."""
+    monkeypatch.setattr(_reproduce, "_CHECKOUT", tmp_path / "site-packages")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return tmp_path
 
 
-def test_a_second_call_goes_on(call, tmp_path):
-    assert call(small([1, 2]), "--quick", "--json").exit_code == 0
-    result = call(small([1, 2]), "--json")
+def put(folder):
+    (folder / "reproduction").mkdir(parents=True)
+    (folder / "reproduction" / "command.py").write_text("")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["regression", "--quick", "--jobs", "2"]])
+def test_without_the_repository_it_says_where_it_is(elsewhere, arguments):
+    # Results of an earlier version, not the experiments.
+    (elsewhere / "reproduction").mkdir()
+    result = CliRunner().invoke(app, ["reproduce", *arguments])
+    assert result.exit_code == BAD_FILE
+    assert result.stdout == ""
+    for part in ("folder `reproduction`", "repository", "requirements.txt", "python -m reproduction --quick"):
+        assert part in result.stderr
+
+
+@pytest.mark.parametrize("where", ["beside the source", "in the current folder"])
+def test_arguments_are_handed_over_as_they_are(elsewhere, monkeypatch, where):
+    place = elsewhere / "site-packages" if where == "beside the source" else elsewhere
+    put(place)
+    calls = []
+
+    def main(arguments, program):
+        calls.append((list(arguments), program, sys.path[0]))
+        raise SystemExit(7)
+
+    for name, module in (
+        ("reproduction", types.ModuleType("reproduction")),
+        ("reproduction.command", types.SimpleNamespace(main=main)),
+    ):
+        monkeypatch.setitem(sys.modules, name, module)
+    given = ["shift", "--quick", "--only", "paper", "-o", "here", "--jobs", "2", "--help", "-q", "--no-such-option"]
+    assert CliRunner().invoke(app, ["reproduce", *given]).exit_code == 7
+    assert calls == [(given, "kosambi reproduce", str(place))]
+
+
+def test_the_source_goes_before_the_current_folder(elsewhere):
+    assert _reproduce.find_repository() is None
+    put(elsewhere)
+    assert _reproduce.find_repository() == elsewhere
+    put(elsewhere / "site-packages")
+    assert _reproduce.find_repository() == elsewhere / "site-packages"
+
+
+def test_the_help_of_the_program_names_it_without_looking_for_it(elsewhere):
+    result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
-    assert CALLS == [1, 2]
-    found = json.loads(result.stdout)["experiments"]["poisson"]
-    assert (found["computed"], found["kept"]) == (1, 1)
-    assert "2 numbers" in (tmp_path / "kept" / "results.md").read_text()
-    assert set(json.loads((tmp_path / "kept" / "poisson.json").read_text())["cells"]) == {"n1", "n2"}
-
-
-def test_a_part_by_name(call):
-    assert call(small([1, 2, 3]), "poisson", "--only", "n3").exit_code == 0
-    assert CALLS == [3]
-    result = call(small([1]), "--only", "nothing")
-    assert result.exit_code == BAD_DATA
-    assert "nothing" in result.output
-
-
-def test_failures_are_told(call):
-    result = call(small([-1, 2]))
-    assert result.exit_code == FAILURE
-    assert "poisson/n-1 failed" in result.output
-    assert "1 computed, 0 kept, 1 failed" in result.output
-
-
-def test_what_is_missing_is_told(call):
-    result = call(small([1], needs=("no_such_package",)))
-    assert result.exit_code == FAILURE
-    assert "no_such_package not installed" in result.output
-    assert "kosambi[bench]" in result.output
-
-
-def test_an_interruption_keeps_what_is_done(call):
-    result = call(small([1, 99, 2]))
-    assert result.exit_code == INTERRUPTED
-    assert "Finished cells are kept" in result.output
-    assert call(small([1, 2])).exit_code == 0
-    assert CALLS == [1, 99, 2]
-
-
-def test_bad_input_an_unknown_name():
-    result = CliRunner().invoke(app, ["reproduce", "everything"])
-    assert result.exit_code == BAD_DATA
-    assert "regression" in result.output
+    assert "reproduce" in result.stdout
+    assert str(elsewhere) not in sys.path

@@ -197,36 +197,14 @@ def demo(
         _demo.demo(out, _screen.Screen(quiet=quiet, as_json=as_json), seed=seed, force=force)
 
 
-@app.command(epilog=EPILOG)
-def reproduce(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="regression, classification, poisson, shift, complexity, convergence, optimal; all by default."
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder that keeps results and figures.")] = Path(
-        "reproduction"
-    ),
-    page: Annotated[Path | None, typer.Option(help="Of all results; by default results.md in the folder.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Four data sets, two splits, every figure.")] = False,
-    only: Annotated[str, typer.Option(help="Run only the cells whose name has this in it, for example boston.")] = "",
-    splits: Annotated[int | None, typer.Option(min=2, help="Random splits of each data set; 5, or 2 if quick.")] = None,
-    limit: Annotated[
-        float | None, typer.Option(min=1.0, help="Seconds for one fit of a rival; 60, or 20 if quick.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes beside each other, each on one core.")] = 1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Run the experiments of the paper beside rivals; what is done is kept, and a second call goes on from there."""
-    with guarded(debug=debug):
-        from kosambi.cli import _reproduce, _screen
+# Options are those of `python -m reproduction`, its help included.
+@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "help_option_names": []})
+def reproduce(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Run the experiments of the paper beside rivals; needs the folder `reproduction` of the repository."""
+    with guarded(debug=False):
+        from kosambi.cli import _reproduce
 
-        request = _reproduce.ReproduceRequest(tuple(names or ()), out, page, quick, only, splits, limit, jobs)
-        if not _reproduce.reproduce(request, _screen.Screen(quiet=quiet, as_json=as_json)):
-            raise typer.Exit(FAILURE)
+        _reproduce.reproduce(arguments or [])
 
 
 @app.command(epilog=EPILOG)
