@@ -7,7 +7,7 @@ averaged before the softplus that makes them positive. Labels are turned into tw
 to the residuals. The result is then used inside r, whose scale differs from that of k; "evidence" does not do that.
 
 Beside the code's start (0.693 everywhere) the usual values of the data are tried: with inputs that are not scaled the
-former lies where the likelihood is flat. "published" has the code's start alone, to show what follows from it.
+former lies where the likelihood is flat.
 """
 
 from __future__ import annotations
@@ -45,24 +45,25 @@ class Settings(NamedTuple):
 
     rows: int
     subsets: int
-    usual_start: bool = True
-    """Whether a search from the usual values of the data is made too."""
 
 
-def settings(
-    likelihood: AbstractLikelihood, rows: int | None, subsets: int | None, *, usual_start: bool = True
-) -> Settings:
+def settings(likelihood: AbstractLikelihood, rows: int | None, subsets: int | None) -> Settings:
     """The paper's, unless others are given."""
     usual = Settings(2000, 10) if likelihood.num_labels is None else Settings(1000, 5)
     return Settings(
         usual.rows if rows is None else as_count("max_rows", rows),
         usual.subsets if subsets is None else as_count("num_restarts", subsets),
-        usual_start,
     )
 
 
-def fit(task: Task, chosen: Settings) -> Outcome:
-    """The kernel of the exact process, averaged over subsets, with the prior's own mean."""
+def fit(task: Task, chosen: Settings, *, both_starts: bool = True) -> Outcome:
+    """The kernel of the exact process, averaged over subsets, with the prior's own mean.
+
+    Arguments:
+        task: the model, the data, and what a search needs.
+        chosen: rows and number of subsets.
+        both_starts: search from the usual values of the data too, and not from the code's start alone.
+    """
     likelihood = task.likelihood
     if likelihood.num_latents > 1 and likelihood.num_labels is None:
         raise InputError(
@@ -79,16 +80,23 @@ def fit(task: Task, chosen: Settings) -> Outcome:
     layout, given = _exact_layout(task)
     subsets = _subsets(task.generator, task.x, chosen)
     found: list[_Fit] = []
-    for rows in subsets:
-        for target, known in targets:
-            task.show.update("exact Gaussian process", len(found), len(subsets) * len(targets))
-            found.append(_fit_one(task, given, layout, task.x[rows], target[rows], known[rows], chosen.usual_start))
+    number = len(subsets) * len(targets)
+    with task.stop:
+        for rows in subsets:
+            for target, known in targets:
+                task.show.update(f"exact Gaussian process {len(found) + 1} of {number}")
+                found.append(_fit_one(task, given, layout, task.x[rows], target[rows], known[rows], both_starts))
+    if not found:
+        raise KeyboardInterrupt
     average = _average(layout, given, [one.minimum.vector for one in found])
     residuals = np.concatenate([one.residuals for one in found])
     exact: Any = average.likelihood
     learned = _likelihood(likelihood, exact, residuals, task.layout)
     value = float(np.mean([-one.minimum.value for one in found]))
-    converged = all(one.minimum.converged for one in found)
+    converged = all(one.minimum.converged for one in found) and not task.stop.happened
+    notes = () if converged else ("A search of an exact process did not converge. Raise `max_iterations`.",)
+    if task.stop.happened:
+        notes = (f"The search was interrupted after {len(found)} of {number} exact processes; these are averaged.",)
     # Of the model that is used it is the evidence only if that is the exact process; its own mean apart.
     is_same = isinstance(task.prior, GaussianProcess) and isinstance(likelihood, Gaussian) and len(subsets) == 1
     at_bound = {name for one in found for name in one.bounds.names_at_bound(layout, one.minimum.vector)}
@@ -109,7 +117,7 @@ def fit(task: Task, chosen: Settings) -> Outcome:
         num_support=None,
         inducing_points=None,
         jitter=0.0,
-        warnings=() if converged else ("A search of an exact process did not converge. Raise `max_iterations`.",),
+        warnings=notes,
         beside={} if isinstance(likelihood, Gaussian) else {"exact.noise": np.asarray(exact.noise)},
     )
 
@@ -166,7 +174,7 @@ def _subsets(generator: np.random.Generator, x: np.ndarray, chosen: Settings) ->
     ]
 
 
-def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known: Array, usual_start: bool) -> _Fit:
+def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known: Array, both_starts: bool) -> _Fit:
     likelihood = given.likelihood
     process = GaussianProcess(given.kernel)
     scales = Scales.of(process, likelihood, x, y, True)
@@ -182,7 +190,7 @@ def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known
     objective = ExactEvaluator(layout, given, process, x, y, None, known)
     found = [
         minimise(objective, vector, bounds.lower, bounds.upper, task.max_iterations, task.record, bounds.scale)
-        for vector in (begin, *([layout.vector(usual)] if usual_start else []))
+        for vector in (begin, *([layout.vector(usual)] if both_starts else []))
     ]
     best = min(found, key=lambda one: one.value)
     return _Fit(best, bounds, np.asarray(_residuals(layout, best.vector, given, x, y, known)))

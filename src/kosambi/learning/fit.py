@@ -12,7 +12,7 @@ import numpy as np
 
 from kosambi._core.errors import HyperparameterWarning, InputError, as_count, as_few, as_inputs, check_key, is_traced
 from kosambi._core.precision import host_generator, public
-from kosambi._core.progress import Clock, Progress
+from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import ArrayLike, Key
 from kosambi.kernels import AbstractKernel
 from kosambi.learning import _evidence, _indicators, _paper
@@ -26,7 +26,7 @@ from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.target.evidence import check_density
 from kosambi.target.target import as_weights, check_length
 
-METHODS = ("evidence", "paper", "published", "indicators")
+METHODS = ("evidence", "paper", "indicators")
 
 
 @public
@@ -47,6 +47,7 @@ def fit_hyperparameters(
     num_restarts: int | None = None,
     max_iterations: int = 400,
     progress: bool | None = None,
+    on_interrupt: str = "raise",
 ) -> tuple[Any, AbstractLikelihood, FitReport]:
     """Kernel parameters, prior mean, noise and other likelihood parameters that make the data probable.
 
@@ -61,10 +62,9 @@ def fit_hyperparameters(
         x: (N, D), the inputs.
         y: (N,), the observations.
         method: "evidence", which maximises the evidence of this very model (see `kosambi.evidence`), or "paper", which
-            fits the kernel as that of an exact Gaussian process (the paper's recipe, for comparison), or "published",
-            the same from the start of the paper's code alone, which lies where the likelihood is flat if x is not
-            scaled, or "indicators", for `Categorical` with many classes or rows: the shape of the kernel from
-            regressions on the indicators of the classes, its variance from the evidence.
+            fits the kernel as that of an exact Gaussian process (the paper's recipe, for comparison), or "indicators",
+            for `Categorical` with many classes or rows: the shape of the kernel from regressions on the indicators of
+            the classes, its variance from the evidence.
         num_inducing: M, for "evidence"; at most 300 when None. "auto" leaves M to `infer(num_inducing="auto")`: up to
             2000 rows a Gaussian likelihood then has its exact evidence, and no inducing points are moved. `StudentT`
             and `Laplace` with more than 300 rows take their kernel from Gaussian noise and learn the noise from up to
@@ -80,6 +80,8 @@ def fit_hyperparameters(
             10 and for labels 5.
         max_iterations: of the main search.
         progress: whether to show a progress line; None shows it on a terminal.
+        on_interrupt: "raise" lets the `KeyboardInterrupt` of Ctrl-C pass. "return" returns the best that was found by
+            then, with a report that says so; an interruption before anything was found is raised in either case.
 
     >>> import jax, numpy as np, kosambi as ko
     >>> x = np.linspace(0.0, 10.0, 80)[:, None]
@@ -112,20 +114,19 @@ def fit_hyperparameters(
     counts = None if weights is None else np.asarray(as_weights(weights, x))
     used = slice(None) if counts is None else np.asarray(counts > 0)
     notes = check_data(x[used], y[used], likelihood, layout.size, len(y))
-    record = Record()
+    stop = Interruption(on_interrupt)
     with Progress(progress) as show:
+        record = Record(show=show)
         limit = as_count("max_iterations", max_iterations)
-        task = Task(generator, given, likelihood, x, y, counts, layout, limit, record, show)
-        if method in ("paper", "published"):
+        task = Task(generator, given, likelihood, x, y, counts, layout, limit, record, show, stop)
+        if method == "paper":
             if num_inducing is not None:
                 raise InputError(
-                    f'method="{method}" fits an exact Gaussian process, without inducing points. Leave out '
-                    "`num_inducing`."
+                    'method="paper" fits an exact Gaussian process, without inducing points. Leave out `num_inducing`.'
                 )
             if counts is not None:
-                raise InputError(f'method="{method}" does not know weights. Leave them out, or use method="evidence".')
-            usual = method == "paper"
-            found = _paper.fit(task, _paper.settings(likelihood, max_rows, num_restarts, usual_start=usual))
+                raise InputError('method="paper" does not know weights. Leave them out, or use method="evidence".')
+            found = _paper.fit(task, _paper.settings(likelihood, max_rows, num_restarts))
         elif method == "indicators":
             if not isinstance(likelihood, Categorical) or isinstance(given, GaussianRandomElement):
                 raise InputError('method="indicators" is for `Categorical` with a `GaussianProcess`. Use "evidence".')

@@ -13,17 +13,17 @@ class FitReport:
     """How hyperparameters were found, and what to make of them."""
 
     method: str
-    """"evidence", "paper", "published" or "indicators"."""
+    """"evidence", "paper" or "indicators"."""
     objective: float
     """What was maximised: the log evidence plus the log of the weak prior ("evidence"), or the log marginal likelihood
-    of the exact Gaussian process, averaged over its subsets ("paper", "published"), or the log evidence of the
+    of the exact Gaussian process, averaged over its subsets ("paper"), or the log evidence of the
     regressions plus the log of the weak prior ("indicators"). For heavy-tailed noise with `num_inducing="auto"` that of
     the last stage, which learns the noise and the mean."""
     log_evidence: float
     """The log evidence without the weak prior: of all rows where a last stage learned the noise or the mean from them,
     otherwise of the `num_rows` rows that the kernel was learned from; for "indicators" of the at most 400 rows that the
     variance was learned from. For heavy-tailed noise with `num_inducing="auto"` of the rows of the search
-    with Gaussian noise. NaN for "paper" and "published" where they fit another model, and after an
+    with Gaussian noise. NaN for "paper" where it fits another model, and after an
     interruption that came before it."""
     is_exact: bool
     """Whether that is the evidence without inducing points, and not a bound or an approximation with them."""
@@ -35,15 +35,15 @@ class FitReport:
     converged: bool
     """Whether the search ended by itself, and choosing inducing points again no longer mattered."""
     parameters: dict[str, Float[np.ndarray, "..."]]
-    """All parameters by name, learned or not. For "paper" and "published" with other noise than Gaussian also
+    """All parameters by name, learned or not. For "paper" with other noise than Gaussian also
     `exact.noise`, the deviation of the noise of the exact process."""
     frozen: tuple[str, ...]
     """Names of those that were not learned."""
     at_bound: tuple[str, ...]
     """Names of numbers that ended at a bound: the data say only that they are large, or small."""
     restarts: tuple[float, ...]
-    """The objective that each short search from another start reached ("evidence"), or each subset ("paper",
-    "published"). For heavy-tailed noise with `num_inducing="auto"` they and `trace` are of Gaussian noise."""
+    """The objective that each short search from another start reached ("evidence"), or each subset
+    ("paper"). For heavy-tailed noise with `num_inducing="auto"` they and `trace` are of Gaussian noise."""
     rounds: int
     """How often inducing points were chosen for the main search; 1 where it needs none."""
     iterations: int
