@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format docs reproduce reproduce-quick clean
+.PHONY: help demo test test-slow lint format docs test-reproduction reproduce reproduce-quick clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "make %-16s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kosambi needs Python 3.11 or later; try make PYTHON=python3.11")'
@@ -24,8 +24,8 @@ $(VENV)/.docs-installed: $(VENV)/.dev-installed
 	$(PIP) -e ".[docs]"
 	@touch $@
 
-$(VENV)/.bench-installed: $(VENV)/.dev-installed
-	$(PIP) -e ".[bench]"
+$(VENV)/.bench-installed: reproduction/requirements.txt $(VENV)/.dev-installed
+	$(PIP) -r reproduction/requirements.txt
 	@touch $@
 
 demo: $(VENV)/.dev-installed ## fit three tables with pages, and run the examples, all into demo/
@@ -49,11 +49,15 @@ test: lint ## lint, then all tests but the slow ones
 test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
 	$(BIN)/pytest -m slow
 
-reproduce-quick: $(VENV)/.bench-installed ## the paper's experiments on four data sets, into reproduction/
-	$(BIN)/kosambi reproduce --quick --jobs 2 --out reproduction
+test-reproduction: $(VENV)/.dev-installed ## all tests of the paper's experiments
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "slow or not slow" \
+		--jaxtyping-packages=kosambi,reproduction,beartype.beartype reproduction
+
+reproduce-quick: $(VENV)/.bench-installed ## the paper's experiments on four data sets, into reproduction/output/
+	$(BIN)/python -m reproduction --quick --jobs 2
 
 reproduce: $(VENV)/.bench-installed ## all of them, into docs/results; go on after an interruption with the same command
-	$(BIN)/kosambi reproduce --out docs/results --page docs/results.md
+	$(BIN)/python -m reproduction --out docs/results --page docs/results.md
 
 format: $(VENV)/.dev-installed ## rewrite the code in the house style
 	$(BIN)/ruff check --fix
