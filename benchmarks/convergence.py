@@ -1,6 +1,6 @@
 """Gradients and seconds until draws agree with a reference: sampler "auto" beside the paper's Euler-Maruyama.
 
-python benchmarks/convergence.py --out convergence.json
+python -m benchmarks.convergence --out convergence.json
 
 Draws agree when, with J particles, the mean of every latent value f(x_n) is within 0.15 standard deviations of the
 reference and its standard deviation within 10 %. With J = 1000, Monte Carlo noise is 0.03 and 2 % for one value, and
@@ -30,12 +30,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import machine
 import numpy as np
-import problems
-from agreement import DEVIATION_TOLERANCE, MEAN_TOLERANCE, Latents, LinearDiffusion, nuts, reference
 
 import kosambi as ko
+from benchmarks import problems
+from benchmarks.agreement import DEVIATION_TOLERANCE, MEAN_TOLERANCE, Latents, LinearDiffusion, nuts, reference
+from reproduction.store import describe
 
 PARTS_OF_LIMIT = (0.8, 0.4, 0.3, 0.2, 0.1)
 STARTS = ("normal", "prior")
@@ -212,7 +212,7 @@ def main() -> None:
         "num_particles": options.num_particles,
         "budget_seconds": options.budget,
         "results": results,
-        **machine.describe("blackjax"),
+        **describe("blackjax"),
     }
     if options.out:
         options.out.write_text(json.dumps(record, indent=2) + "\n")

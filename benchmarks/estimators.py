@@ -1,6 +1,6 @@
 """The scikit-learn estimators with their defaults on real data: errors, and seconds from a cold start.
 
-python benchmarks/estimators.py --out estimators.json [--tables errors time classes counts] [--splits 5]
+python -m benchmarks.estimators --out estimators.json [--tables errors time classes counts] [--splits 5]
 
 * errors: `ProjectedLangevinRegressor()` beside an exact Gaussian process with the same kernel (Matérn-5/2, a
   lengthscale for each column) fitted by its marginal likelihood; five 80/10/10 splits of the protocol, NLL and MAE of
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import machine
 import numpy as np
-import problems
 
 import kosambi as ko
-from hyperparameters import PROCESS, errors, split
+from benchmarks import problems
+from benchmarks.hyperparameters import PROCESS, errors, split
 from kosambi import ProjectedLangevinClassifier, ProjectedLangevinRegressor
+from reproduction.store import describe
 
 
 def regression(name: str, seed: int) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=["time", "errors", "classes", "counts"])
     parser.add_argument("--splits", type=int, default=5)
     arguments = parser.parse_args()
-    results: dict[str, Any] = {"machine": machine.describe("scikit-learn")}
+    results: dict[str, Any] = {"machine": describe("scikit-learn")}
     runs: dict[str, tuple[tuple[str, ...], Callable[[str], Any]]] = {
         "time": (("concrete", "kin8nm"), timing),
         "errors": (PROCESS, lambda name: [regression(name, seed) for seed in range(arguments.splits)]),

@@ -1,6 +1,6 @@
 """Greedy inducing points at N=100,000, D=8, M=316: time beside a plain NumPy loop in the same run, and peak memory.
 
-python benchmarks/greedy.py --out greedy.json
+python -m benchmarks.greedy --out greedy.json
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import resource
 import time
 from pathlib import Path
 
-import machine
 import numpy as np
 
 import kosambi as ko
+from reproduction.store import describe
 
 
 def plain_numpy(x: np.ndarray, num_inducing: int, lengthscale: float) -> np.ndarray:
@@ -64,7 +64,7 @@ def main() -> None:
         "ratio_once_compiled": seconds[1] / numpy_seconds,
         "peak_gigabytes_above_start": memory,
         "same_set": set(ours.tolist()) == set(theirs.tolist()),
-        **machine.describe(),
+        **describe(),
     }
     print(json.dumps(result, indent=2))
     if arguments.out:

@@ -1,6 +1,6 @@
 """Learned hyperparameters on real data: test errors and seconds, beside an exact process and the paper's recipe.
 
-python benchmarks/hyperparameters.py --out hyperparameters.json [--tables process element time] [--splits 5]
+python -m benchmarks.hyperparameters --out hyperparameters.json [--tables process element time] [--splits 5]
 
 * process: `GaussianProcess`, Matérn-5/2, a lengthscale for each column, 300 inducing points; beside it an exact
   Gaussian process with the same kernel.
@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import machine
 import numpy as np
-import problems
 
 import kosambi as ko
+from benchmarks import problems
+from reproduction.store import describe
 
 PROCESS = ("energy_cooling", "boston", "concrete", "energy_heating")
 ELEMENT = ("energy_cooling", "concrete", "boston")
@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=["time", "process", "element"])
     parser.add_argument("--splits", type=int, default=5)
     arguments = parser.parse_args()
-    results: dict[str, Any] = {"machine": machine.describe()}
+    results: dict[str, Any] = {"machine": describe()}
     if "time" in arguments.tables:
         for name in ("concrete", "kin8nm"):
             if not problems.is_available(name):

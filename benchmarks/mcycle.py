@@ -1,6 +1,6 @@
 """Two likelihoods on the motorcycle data, as a picture: noise that varies, and noise with heavy tails.
 
-python benchmarks/mcycle.py --out mcycle.png
+python -m benchmarks.mcycle --out mcycle.png
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import jax
 import numpy as np
-import problems
 from matplotlib.figure import Figure
 
 import kosambi as ko
+from benchmarks import problems
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Posteriors with several modes: shares of the modes and the evidence, beside tempered SMC and MALA.
 
-python benchmarks/modes.py --out modes.json [--seeds 0 1 2] [--problems bounded changing large shift] [--smc 3]
+python -m benchmarks.modes --out modes.json [--seeds 0 1 2] [--problems bounded changing large shift] [--smc 3]
 
 * bounded, changing, large: counts with the squared link, f bounded away from zero or with sign changes. f and −f are
   equally probable, so the share of particles that are positive at one input is ½; `Tempering` does not use that here.
@@ -22,11 +22,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import machine
 import numpy as np
 from scipy import stats
 
 import kosambi as ko
+from reproduction.store import describe
 
 # Rows, inducing points, whether f changes its sign, lengthscale.
 SQUARES = {
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--smc", type=int, default=3)
     parser.add_argument("--problems", nargs="+", default=[*SQUARES, "shift"])
     arguments = parser.parse_args()
-    results: dict[str, Any] = {"machine": machine.describe("blackjax")}
+    results: dict[str, Any] = {"machine": describe("blackjax")}
     for name in arguments.problems:
         results[name] = shifts() if name == "shift" else squares(name, arguments.seeds, arguments.smc)
         print(name, json.dumps(results[name]), flush=True)

@@ -1,6 +1,6 @@
 """The cost of a potential and its gradient, beside the matrix products that it cannot do without.
 
-python benchmarks/potential.py --out potential.json
+python -m benchmarks.potential --out potential.json
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import machine
 import numpy as np
 
 import kosambi as ko
+from reproduction.store import describe
 
 
 def seconds(function, *arguments, repeats: int = 5) -> float:  # type: ignore[no-untyped-def]
@@ -62,7 +62,7 @@ def main() -> None:
         "optimal_gradient_ratio": seconds(targets["optimal"].gradient, u) / products,
         "optimal_nodes": int(targets["optimal"].term.rule.nodes.shape[0]),
         "largest_deviation": float(np.sqrt(basis.residual_variance(x).max())),
-        **machine.describe(),
+        **describe(),
     }
     print(json.dumps(result, indent=2))
     if options.out:

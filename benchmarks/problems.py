@@ -1,7 +1,7 @@
 """The posteriors that `convergence.py` samples, with the paper's prior in Ritz coordinates.
 
-Data come from the folder named by the environment variable KOSAMBI_DATA (default: shared/data beside the project), one
-gzipped CSV with a header each, the target last; PROVENANCE.md in that folder says where each one is from.
+Data are read as in `reproduction.comparison.data`: from the folder that the environment variable KOSAMBI_DATA names,
+from reproduction/data, or from shared/data beside the repository.
 """
 
 from __future__ import annotations
@@ -9,22 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 import kosambi as ko
-from reproduction.comparison.data import path_of
-from reproduction.comparison.data import read as read
+from reproduction.comparison.data import find, read
+from reproduction.comparison.data import where_to_get as remedy
 
 NAMES = ("synthetic", "breast", "ionosphere", "diabetes", "concrete", "bike_hour")
 BIKE_ROWS = 2000
 
 
 def is_available(name: str) -> bool:
-    return name == "synthetic" or path_of(name).is_file()
+    return name == "synthetic" or find(name) is not None
 
 
 def where_to_get(name: str) -> str:
-    return (
-        f"{name}: skipped, no file {path_of(name).name} in the data folder. Set KOSAMBI_DATA to a folder that has it; "
-        "PROVENANCE.md in the folder says where each file comes from."
-    )
+    return f"{name}: skipped. {remedy(name)}"
 
 
 def build(name: str) -> ko.Target:

@@ -1,6 +1,6 @@
 """How many inducing points are enough: what `num_inducing="auto"` chooses, and the curve it chooses from.
 
-python benchmarks/selection.py --out selection.json [--plot selection.png] [--problems concrete kin8nm breast waves]
+python -m benchmarks.selection --out selection.json [--plot selection.png] [--problems concrete kin8nm breast waves]
 
 For each problem hyperparameters are learned, `select_inducing` chooses M, and the test NLL is measured for several M
 up to twice the choice, beside the leave-one-out score that the choice was made from, and the certificate: the proven
@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import machine
 import numpy as np
-import problems
 
-import hyperparameters
 import kosambi as ko
+from benchmarks import hyperparameters, problems
+from reproduction.store import describe
 
 NAMES = ("concrete", "kin8nm", "breast", "waves")
 LABELS = {"breast"}
@@ -134,7 +133,7 @@ def main() -> None:
             flush=True,
         )
     if arguments.out is not None:
-        arguments.out.write_text(json.dumps({"machine": machine.describe(), "problems": results}, indent=1))
+        arguments.out.write_text(json.dumps({"machine": describe(), "problems": results}, indent=1))
     if arguments.plot is not None:
         plot(results, arguments.plot)
 

@@ -1,11 +1,11 @@
 """Time per Euler-Maruyama step, beside a plain eager PyTorch loop with the same precomputed N×M matrix.
 
-python benchmarks/steps.py --out steps.json --plot steps.png
+python -m benchmarks.steps --out steps.json --plot steps.png
 
 Both draw their own noise and use a Bernoulli cost, so that no Gaussian shortcut helps. Runs take turns, each less that
 of a single step, so that neither setting up nor looking for the mode counts. The times are those of the fastest run;
 the speed-up is the median over turns, whose two halves meet the same load of the machine.
-PyTorch comes with the extra `bench`; without it only kosambi is timed.
+PyTorch comes with reproduction/requirements.txt; without it only kosambi is timed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import warnings
 from pathlib import Path
 
 import jax
-import machine
 import numpy as np
 
 import kosambi as ko
+from reproduction.store import describe
 
 SIZES = ((100, 10, 100), (1000, 32, 100), (1000, 100, 100), (10_000, 100, 1000))
 STEP = 1e-10
@@ -153,7 +153,7 @@ def main() -> None:
         for precision in ("float64", "float32"):
             results.append(compare(size, precision, options.seconds))
             print(json.dumps(results[-1]), flush=True)
-    record: dict[str, object] = {"steps": results, **machine.describe("torch")}
+    record: dict[str, object] = {"steps": results, **describe("torch")}
     if options.plot:
         record["growth"] = growth(options.seconds)
         plot(record["growth"], options.plot)  # type: ignore[arg-type]
