@@ -13,8 +13,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import warnings
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kosambi._core.errors import PrecisionWarning, is_traced
+from kosambi._core.representation import representation
 from kosambi._core.types import Array, Key
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -29,16 +30,22 @@ Tree = TypeVar("Tree")
 
 
 class Module(eqx.Module):
-    """A pytree with NumPy leaves that compares and hashes by identity.
+    """A pytree with NumPy leaves that compares and hashes by identity, and shows the numbers that it was made with.
 
     Equinox hashes a module by its leaves, and NumPy arrays have no hash, so `jax.jit(module)` and
     `jax.jit(module.method)` would fail. Identity is what `jit` needs: the fields never change.
     """
 
+    argument_fields: ClassVar[Mapping[str, str]] = {}
+    """Arguments of the constructor that are kept in a field of another name: argument to field."""
+
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
         return self is other
+
+    def __repr__(self) -> str:
+        return representation(self)
 
 
 def with_fields(module: Tree, **values: Any) -> Tree:

@@ -116,8 +116,8 @@ def registry() -> Mapping[str, type]:
     found = dict(_OTHERS)
     for group, module in _MODULES.items():
         for name, value in vars(module).items():
-            # Modules see some of each other's classes; each is stored under the name of its home.
-            is_own = isinstance(value, type) and value.__module__.startswith(module.__name__)
+            # Modules see some of each other's classes, and have aliases; each is stored under its name in its home.
+            is_own = isinstance(value, type) and value.__module__.startswith(module.__name__) and value.__name__ == name
             is_concrete = not name.startswith(("_", "Abstract")) and not inspect.isabstract(value)
             if is_own and is_concrete and issubclass(value, Module):
                 found[f"{group}.{name}"] = value

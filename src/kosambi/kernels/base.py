@@ -12,20 +12,20 @@ import functools
 import numbers
 import operator
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_inputs, as_positive
-from kosambi._core.precision import Module, compiled, public, with_fields
+from kosambi._core.parameters import Configurable
+from kosambi._core.precision import compiled, public, with_fields
 from kosambi._core.types import Array, ArrayLike
 
 
-class AbstractKernel(Module):
+class AbstractKernel(Configurable):
     """A symmetric positive semi-definite function k(x, z) of two inputs.
 
     Subclass it for a kernel of your own: parameters are fields, `pairwise` and `pointwise` are plain JAX.
@@ -132,9 +132,11 @@ class AbstractFinite(AbstractKernel):
 
 
 class AbstractScalable(AbstractKernel):
-    """A kernel that is a variance times something."""
+    """A kernel that is a variance times something; it has a field `variance`."""
 
-    variance: eqx.AbstractVar[Array]
+    if TYPE_CHECKING:
+        # For type checkers only: as a field of this class it would come before those of every kernel.
+        variance: Array
 
     @property
     def takes_factor(self) -> bool:
@@ -178,6 +180,9 @@ class Constant(AbstractFinite, AbstractScalable):
 class AbstractCombination(AbstractKernel):
     """Several kernels on the same inputs. Nested combinations of the same sort are flattened."""
 
+    symbol: ClassVar[str]
+    """What stands between the parts where the combination is written."""
+
     kernels: tuple[AbstractKernel, ...]
 
     def __init__(self, *kernels: object) -> None:
@@ -192,6 +197,21 @@ class AbstractCombination(AbstractKernel):
                 )
             flat.extend(kernel.kernels if isinstance(kernel, type(self)) else (kernel,))
         self.kernels = tuple(flat)
+
+    def __repr__(self) -> str:
+        if len(self.kernels) == 1:
+            return f"{type(self).__name__}({self.kernels[0]!r})"
+        # A sum inside a product needs brackets, a product inside a sum does not.
+        texts = (
+            f"({part!r})" if isinstance(part, Sum) and len(part.kernels) > 1 else repr(part) for part in self.kernels
+        )
+        return f" {self.symbol} ".join(texts)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {str(i): kernel for i, kernel in enumerate(self.kernels)}
+
+    def _with_arguments(self, values: dict[str, Any]) -> Any:
+        return type(self).of(*values.values())
 
     @classmethod
     def of(cls, *parts: Any) -> Any:
@@ -227,6 +247,8 @@ class Sum(AbstractCombination):
     array([[5.]])
     """
 
+    symbol: ClassVar[str] = "+"
+
     def pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
         """Σ_i k_i(x, z)."""
         return functools.reduce(operator.add, (kernel.pairwise(x, z) for kernel in self.kernels))
@@ -244,6 +266,8 @@ class Product(AbstractCombination):
     >>> kernel([[1.0]], [[3.0]])
     array([[18.]])
     """
+
+    symbol: ClassVar[str] = "*"
 
     def pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
         """Π_i k_i(x, z)."""

@@ -1,8 +1,7 @@
 """Where the hyperparameters of a model lie, what they are called, and how they become one vector of free numbers.
 
-A model is a kernel, a prior mean and a likelihood. Its parameters are its floating-point arrays, named by where they
-are: `kernel.lengthscale`, `kernel.0.variance` (the first kernel of a sum or product), `mean`, `likelihood.noise`.
-Positive ones are learned as logarithms; a frozen one keeps its value; tied ones are one.
+A model is a kernel, a prior mean and a likelihood. `kosambi._core.parameters` says what its parameters are called and
+which values they can take: `kernel.lengthscale`, `kernel.0.variance`, `mean`, `likelihood.noise`. Positive ones are learned as logarithms; a frozen one keeps its value; tied ones are one.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.errors import InputError
+from kosambi._core.parameters import parameters
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array
 from kosambi.kernels import AbstractKernel
@@ -37,7 +37,7 @@ class Model(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """One array of the model: its name, which leaf it is, its shape, and which values it can take."""
+    """One array of the model without its values, so that it has a hash: name, which leaf it is, shape and support."""
 
     name: str
     leaf: int
@@ -110,9 +110,6 @@ def from_free(support: str, free: Array) -> Array:
     return free
 
 
-SUPPORTS = ("positive", "real", "unit", "increasing", "fixed")
-
-
 def lay_out(model: Model, freeze: str | Sequence[str] = (), tie: Sequence[Sequence[str]] = ()) -> Layout:
     """Which parameters are free, which are frozen, and which are one.
 
@@ -121,20 +118,20 @@ def lay_out(model: Model, freeze: str | Sequence[str] = (), tie: Sequence[Sequen
         freeze: names, or patterns such as "kernel.*.variance"; a name stands for all that is below it.
         tie: groups of names or patterns; all parameters of a group have one value.
     """
-    parameters = _parameters(model)
-    known = [parameter.name for parameter in parameters]
+    everything = _parameters(model)
+    known = [parameter.name for parameter in everything]
     frozen = {name for pattern in _as_patterns("freeze", freeze) for name in _matches("freeze", pattern, known)}
-    frozen |= {parameter.name for parameter in parameters if parameter.support == "fixed"}
+    frozen |= {parameter.name for parameter in everything if parameter.support == "fixed"}
     groups: list[tuple[Parameter, ...]] = []
     taken: set[str] = set()
     for group in _as_groups(tie):
         names = [name for pattern in group for name in _matches("tie", pattern, known)]
-        members = [parameter for parameter in parameters if parameter.name in names]
+        members = [parameter for parameter in everything if parameter.name in names]
         _check_group(group, members, frozen, taken)
         taken |= set(names)
         groups.append(tuple(members))
-    rest = [(p,) for p in parameters if p.name not in taken and p.name not in frozen]
-    return Layout((*groups, *rest), tuple(p for p in parameters if p.name in frozen))
+    rest = [(p,) for p in everything if p.name not in taken and p.name not in frozen]
+    return Layout((*groups, *rest), tuple(p for p in everything if p.name in frozen))
 
 
 def _as_groups(tie: Any) -> list[list[str]]:
@@ -176,24 +173,10 @@ def _check_group(group: list[str], members: list[Parameter], frozen: set[str], t
 
 
 def _parameters(model: Model) -> list[Parameter]:
-    paths, _ = jax.tree_util.tree_flatten_with_path(model)
     found = []
-    for i, (path, leaf) in enumerate(paths):
-        if not isinstance(leaf, np.ndarray | jax.Array) or not jnp.issubdtype(leaf.dtype, jnp.floating):
-            continue
-        name, owner, field = _walk(model, path)
-        default = "real" if name.startswith("mean") else "positive"
-        support = getattr(owner, "supports", {}).get(field, default)
-        if support not in SUPPORTS:
-            raise InputError(
-                f"`{type(owner).__name__}.supports` says {support!r} of {field!r}. It must be one of "
-                f"{', '.join(SUPPORTS)}."
-            )
-        if isinstance(owner, AbstractLikelihood) and field == "noise" and np.ndim(leaf) == 1:
-            # One noise a datum is a measurement that came with the data, not a hyperparameter.
-            support = "fixed"
-        _check_support(type(owner).__name__, name, support, leaf)
-        found.append(Parameter(name, i, tuple(np.shape(leaf)), support))
+    for p in parameters(**model._asdict()):
+        _check_support(type(p.owner).__name__, p.name, p.support, p.value)
+        found.append(Parameter(p.name, p.leaf, tuple(np.shape(p.value)), p.support))
     return found
 
 
@@ -209,25 +192,6 @@ def _check_support(owner: str, name: str, support: str, leaf: Any) -> None:
             f"`{name}` is {np.asarray(leaf)}, but it is learned as {support}. If other values are meant, write "
             f'`supports = {{"{field}": "real"}}` in `{owner}`.'
         )
-
-
-def _walk(model: Model, path: tuple[Any, ...]) -> tuple[str, Any, str]:
-    """The dotted name of a leaf, the object that holds it, and the field."""
-    owner: Any = model
-    value: Any = model
-    parts: list[str] = []
-    field = ""
-    for key in path:
-        if isinstance(key, jax.tree_util.GetAttrKey):
-            owner, field, value = value, key.name, getattr(value, key.name)
-            # The kernels of a sum are its numbers: `kernel.0`, not `kernel.kernels.0`.
-            if field != "kernels":
-                parts.append(field)
-        else:
-            step = getattr(key, "idx", getattr(key, "key", None))
-            value = value[step]
-            parts.append(str(step))
-    return ".".join(parts), owner, field
 
 
 def rebuilt(prior: AbstractPrior, model: Model) -> AbstractPrior:

@@ -10,6 +10,8 @@ With e = y − f:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,6 +56,11 @@ class Gaussian(AbstractLikelihood):
 
     def __init__(self, noise: ArrayLike = 1.0) -> None:
         self.noise = as_positive("Gaussian(noise=...)", noise, max_ndim=1)
+
+    @property
+    def supports(self) -> Mapping[str, str]:  # type: ignore[override]
+        """One noise for each observation is a measurement that came with the data, and is not learned."""
+        return {"noise": "fixed"} if np.ndim(self.noise) == 1 else {}
 
     @property
     def is_convex(self) -> bool:

@@ -20,7 +20,8 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_count, as_float_array, is_traced
-from kosambi._core.precision import Module, compiled, public
+from kosambi._core.parameters import Configurable
+from kosambi._core.precision import compiled, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.likelihoods.quadrature import EVIDENCE_NODES, FEWEST_NODES, Rule, nodes_for, trapezoidal
 
@@ -29,7 +30,7 @@ from kosambi.likelihoods.quadrature import EVIDENCE_NODES, FEWEST_NODES, Rule, n
 _AT_ONCE = 2**18
 
 
-class AbstractCost(Module):
+class AbstractCost(Configurable):
     """A cost c(y, f), with everything that a target or a bound asks of it."""
 
     supports: ClassVar[Mapping[str, str]] = {}

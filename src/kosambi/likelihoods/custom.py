@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -34,6 +34,8 @@ class Custom(AbstractLikelihood):
     >>> log_cosh.derivative([0.0], [1.0]).round(6)
     array([0.761594])
     """
+
+    argument_fields: ClassVar[Mapping[str, str]] = {"cost": "function"}
 
     declared_density: bool = eqx.field(static=True)
     declared_convex: bool = eqx.field(static=True)
@@ -135,6 +137,8 @@ class CustomJoint(AbstractLikelihood):
     >>> joint.num_latents
     1
     """
+
+    argument_fields: ClassVar[Mapping[str, str]] = {"loss": "function"}
 
     declared_convex: bool = eqx.field(static=True)
     function: Callable[..., Array] = eqx.field(static=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
-import jax
 import numpy as np
 
+from kosambi._core.parameters import parameters as model_parameters
 from kosambi.page._facts import Facts
+
+MOST_NUMBERS = 200
+"""Of one parameter; a longer one is not shown."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,37 +49,19 @@ class Parameter:
 
 
 def parameters(facts: Facts) -> list[Parameter]:
-    """All of them, in the order of kernel, mean, likelihood; one noise per observation is left out."""
+    """All of them that can be shown, in the order of kernel, mean, likelihood."""
     prior, likelihood, learned = facts.posterior.prior, facts.posterior.likelihood, facts.estimator.fit_report_
-    parts = {"kernel": prior.kernel, "mean": prior.mean, "likelihood": likelihood}
     frozen, at_bound = ((), ()) if learned is None else (learned.frozen, learned.at_bound)
     found = []
-    for part, tree in parts.items():
-        for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-            if not isinstance(leaf, np.ndarray | jax.Array) or leaf.dtype.kind != "f" or np.size(leaf) > 200:
-                continue
-            owner, names = _walk(tree, path)
-            value, is_length = np.asarray(leaf), bool(names) and names[-1] in ("lengthscale", "period")
-            columns: tuple[int, ...] = ()
-            if value.ndim == 1 and part == "kernel":
-                active = getattr(owner, "active_dims", None)
-                columns = tuple(range(len(facts.names))) if active is None else tuple(active)
-            columns = columns if len(columns) == value.size else ()
-            found.append(Parameter(".".join([part, *names]), value, columns, is_length, frozen, at_bound))
+    for p in model_parameters(kernel=prior.kernel, mean=prior.mean, likelihood=likelihood):
+        value = np.asarray(p.value)
+        if value.size > MOST_NUMBERS:
+            continue
+        columns: tuple[int, ...] = ()
+        if value.ndim == 1 and p.name.startswith("kernel."):
+            active = getattr(p.owner, "active_dims", None)
+            columns = tuple(range(len(facts.names))) if active is None else tuple(active)
+        columns = columns if len(columns) == value.size else ()
+        is_length = p.field in ("lengthscale", "period")
+        found.append(Parameter(p.name, value, columns, is_length, frozen, at_bound))
     return found
-
-
-def _walk(tree: Any, path: tuple[Any, ...]) -> tuple[Any, list[str]]:
-    """The object that holds a leaf, and the steps to it by name."""
-    owner, value, names = tree, tree, []
-    for key in path:
-        if isinstance(key, jax.tree_util.GetAttrKey):
-            owner, value = value, getattr(value, key.name)
-            # The kernels of a sum are its numbers: `kernel.0`, not `kernel.kernels.0`.
-            if key.name != "kernels":
-                names.append(key.name)
-        else:
-            step = getattr(key, "idx", getattr(key, "key", None))
-            value = value[step]
-            names.append(str(step))
-    return owner, names

@@ -9,14 +9,15 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_inputs
-from kosambi._core.precision import Module, compiled, public
+from kosambi._core.parameters import Configurable
+from kosambi._core.precision import compiled, public
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.kernels import AbstractKernel
 from kosambi.priors.functions.draws import evaluate_mean
 from kosambi.priors.functions.expansions import AbstractExpansion
 
 
-class AbstractPrior(Module):
+class AbstractPrior(Configurable):
     """A Gaussian law over functions with a mean and a covariance function r."""
 
     kernel: AbstractKernel

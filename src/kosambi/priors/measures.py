@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_count, as_float_array, as_inputs, check_finite, check_key, is_traced
 from kosambi._core.precision import Module, compiled, public
+from kosambi._core.representation import shown_value
 from kosambi._core.types import Array, ArrayLike, Key
 
 
@@ -43,6 +44,11 @@ class PointMeasure(AbstractMeasure):
         if weights is None:
             weights = np.ones(self.points.shape[0])
         self.weights = _as_weights("weights", weights, self.points.shape[0], "points")
+
+    def __repr__(self) -> str:
+        # Equal weights are what it has when none are given.
+        is_plain = isinstance(self.weights, np.ndarray) and bool(np.all(self.weights == self.weights.flat[0]))
+        return f"PointMeasure(points={shown_value(self.points)})" if is_plain else super().__repr__()
 
     @property
     def num_columns(self) -> int:

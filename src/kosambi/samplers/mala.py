@@ -17,6 +17,7 @@ for a single chain, and the step size is cut at a limit: beyond it, the acceptan
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -73,6 +74,7 @@ class MALA(AbstractMarkovSampler):
 
     name: ClassVar[str] = "mala"
     num_adaptation_steps: ClassVar[int] = 24
+    argument_fields: ClassVar[Mapping[str, str]] = {"step_size": "first_angle"}
 
     target_acceptance: Array
     first_angle: Array

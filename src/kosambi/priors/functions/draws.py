@@ -14,6 +14,7 @@ from jaxtyping import Float
 from kosambi._core.errors import DomainWarning, InputError, as_float_array, as_inputs, is_traced
 from kosambi._core.linalg import host_blocks
 from kosambi._core.precision import Module, at_rest, compiled, lift, public, warn_once_if_single
+from kosambi._core.representation import shown_value
 from kosambi._core.types import Array, ArrayLike
 from kosambi.priors.functions.expansions import AbstractExpansion, FourierExpansion
 
@@ -142,6 +143,9 @@ class MeanFunction(Module):
     def __call__(self, x: Array) -> ArrayLike:
         """The function itself."""
         return self.function(x)
+
+    def __repr__(self) -> str:
+        return shown_value(self.function)
 
 
 class Named(Module):
