@@ -1,6 +1,6 @@
 """What posterior draws cost: time over the number of points, against a joint Cholesky factorisation, and memory.
 
-python benchmarks/functions.py --out functions.json
+python -m benchmarks.functions --out functions.json
 
 The factorisation is the usual way to joint draws at N* points: the covariance φCov(u)φᵀ + Σ, its Cholesky factor, and
 one product. Both are timed in turns in one run, compiled; the times are medians, and the speed-up is the median over
@@ -18,10 +18,10 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import machine
 import numpy as np
 
 import kosambi as ko
+from reproduction.store import describe
 
 KERNELS = {
     "SquaredExponential": ko.kernels.SquaredExponential(0.4),
@@ -38,7 +38,7 @@ def posterior(kernel: ko.kernels.AbstractKernel | ko.priors.AbstractPrior, colum
 
 
 def cholesky_route(fitted: ko.Posterior, x: np.ndarray) -> Callable[[], object]:
-    basis, law = fitted.basis, fitted.particles.law
+    basis, law = fitted.basis, fitted.particles.distribution
 
     @jax.jit
     def draw(x: jax.Array, noise: jax.Array) -> jax.Array:
@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     # Memory first: it is measured by the peak of the process.
-    record = {"memory": memory(), "cholesky": against_cholesky(), "growth": growth(), **machine.describe()}
+    record = {"memory": memory(), "cholesky": against_cholesky(), "growth": growth(), **describe()}
     if options.out:
         options.out.write_text(json.dumps(record, indent=2) + "\n")
 

@@ -50,7 +50,7 @@ MODELS = {
 
 def dense_law(posterior, points):
     """Mean m + φE[u] and covariance φCov(u)φᵀ + Cov(G − φu(G)), with NumPy from φ, r and the law of w alone."""
-    basis, law = posterior.basis, posterior.particles.law
+    basis, law = posterior.basis, posterior.particles.distribution
     psi, prior = basis.whitened_mean(points), basis.prior
     mean = prior.mean_at(points) + psi @ law.mean
     # u(G) is linear in G(Z): the matrix comes out of unit vectors, and w(G) = G(Z) B.
@@ -77,7 +77,7 @@ def test_joint_law_of_the_draws(name):
     assert joint_normal_p_value(draws, covariance, mean) > LEVEL
     assert joint_normal_p_value(draws, 1.05 * covariance, mean) < LEVEL
     # Right at each point by itself, with a residual that is independent between points.
-    psi, law = posterior.basis.whitened_mean(points), posterior.particles.law
+    psi, law = posterior.basis.whitened_mean(points), posterior.particles.distribution
     explained = psi @ law.root @ law.root.T @ psi.T
     assert joint_normal_p_value(draws, explained + np.diag(np.diag(covariance - explained)), mean) < LEVEL
 
@@ -86,7 +86,7 @@ def test_one_key_for_particles_and_residual_is_rejected():
     """Particles made of the very noise that the residual will use: marginal laws look right, the joint one does not."""
     for name in ("GP squared exponential", "GRE Ritz"):
         posterior, points = exact_posterior(name, NUM_DRAWS)
-        law, key = posterior.particles.law, jax.random.key(5)
+        law, key = posterior.particles.distribution, jax.random.key(5)
         if name.startswith("GP"):
             waves = posterior.functions(key).parts[0].cosine[:, 0, : len(law.mean)]
             noise = waves / waves.std(axis=0)
@@ -201,7 +201,7 @@ def test_matheron_of_a_gaussian_process_is_the_joint_law():
 def test_matheron_of_the_paper(name):
     """The paper's matrix R with X* joined to the support, its negative spectrum clipped, and reported."""
     posterior, points = exact_posterior(name, NUM_DRAWS)
-    basis, law = posterior.basis, posterior.particles.law
+    basis, law = posterior.basis, posterior.particles.distribution
     union = np.concatenate([points, basis.inducing_points])
     gram = basis.prior.kernel(points, union)
     phi = basis.conditional_mean(points)

@@ -25,8 +25,8 @@ def test_exact_is_the_closed_form_and_the_optimum_of_a_sparse_variational_gp(noi
     precision = np.broadcast_to(1.0 / np.square(NOISE[noise]), 60)
     inner = np.linalg.inv(kzz + (kzx * precision) @ kzx.T)
     mean, covariance = kzz @ inner @ (kzx * precision) @ (Y - 0.3), kzz @ inner @ kzz
-    np.testing.assert_allclose(BASIS.colour(particles.law.mean), mean, atol=1e-8)
-    root = BASIS.colour(particles.law.root.T)
+    np.testing.assert_allclose(BASIS.colour(particles.distribution.mean), mean, atol=1e-8)
+    root = BASIS.colour(particles.distribution.root.T)
     np.testing.assert_allclose(root.T @ root, covariance, atol=1e-8)
     assert joint_normal_p_value(particles.coordinates, covariance, mean) > 1e-3
     assert joint_normal_p_value(particles.coordinates, 1.05 * covariance, mean) < 1e-3
@@ -35,7 +35,7 @@ def test_exact_is_the_closed_form_and_the_optimum_of_a_sparse_variational_gp(noi
 
 def test_mala_agrees_with_exact_and_auto_takes_the_closed_form():
     target = ko.Target(BASIS, ko.likelihoods.Gaussian(0.25), X, Y)
-    law = ko.sample(jax.random.key(0), target)[0].law
+    law = ko.sample(jax.random.key(0), target)[0].distribution
     particles, report = ko.sample(jax.random.key(1), target, "mala", 10_000)
     assert report.converged
     # The Gaussian part of the dynamics is solved exactly, so nothing is ever rejected.
@@ -47,7 +47,7 @@ def test_mala_agrees_with_exact_and_auto_takes_the_closed_form():
 
 def test_wide_data_and_tiny_noise_lose_no_digits():
     target = ko.Target(BASIS, ko.likelihoods.Gaussian(1e-6), X[:5], Y[:5])
-    law = ko.sample(jax.random.key(0), target, "exact", 10)[0].law
+    law = ko.sample(jax.random.key(0), target, "exact", 10)[0].distribution
     np.testing.assert_allclose(BASIS.colour(law.mean), Y[:5] - 0.3, rtol=1e-6)
 
 

@@ -73,7 +73,7 @@ class TooLoud(ko.samplers.MALA):
         angle = 0.5
         v = np.cos(angle) * state.v - (1.0 - np.cos(angle)) * state.gradient + np.sin(angle) * noise
         w, value, gradient = frame.value_and_gradient(v)
-        info = ko.samplers._base.Info(jnp.ones_like(value), value != value, jnp.asarray(1))
+        info = ko.samplers.Info(jnp.ones_like(value), value != value, jnp.asarray(1))
         return state._replace(v=v, whitened=w, potential=value, gradient=gradient - v), info
 
 

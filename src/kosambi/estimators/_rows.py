@@ -91,9 +91,9 @@ def latent_covariance(posterior: Posterior, x: Float[np.ndarray, "N D"]) -> Floa
 
     Cov(w) is that of the normal law of the draws where it is known, and of the draws themselves otherwise.
     """
-    law = posterior.particles.law
-    if law is not None:
-        root = np.asarray(law.root)
+    known = posterior.particles.distribution
+    if known is not None:
+        root = np.asarray(known.root)
     else:
         w = np.asarray(posterior.particles.whitened)
         root = (w - w.mean(axis=0)).T / np.sqrt(len(w))

@@ -119,7 +119,7 @@ def _problem(made: Any) -> str | None:
     if isinstance(made, QuadraticTerm):
         return None if np.shape(made.constant) == () else "its constant must be a number"
     if isinstance(made, Particles):
-        fits = made.law is None or made.law.mean.shape == made.whitened.shape[1:]
+        fits = made.distribution is None or made.distribution.mean.shape == made.whitened.shape[1:]
         return None if fits else "the law has another size than the particles"
     if isinstance(made, Target):
         return _target_problem(made)

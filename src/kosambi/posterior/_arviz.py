@@ -13,7 +13,7 @@ from kosambi._core.linalg import host_blocks
 from kosambi._core.precision import public
 from kosambi._core.types import Array
 from kosambi._version import __version__
-from kosambi.posterior.summaries import latent_law, likelihood_at
+from kosambi.posterior.summaries import latent_distribution, likelihood_at
 from kosambi.samplers import Particles
 from kosambi.samplers.report import Report
 from kosambi.target import Target
@@ -99,8 +99,8 @@ def _attributes(target: Target, report: Report | None) -> dict[str, Any]:
 @public
 def log_likelihoods(target: Target, particles: Particles) -> Float[Array, "J N"]:
     """log p(y_n | u_j), the residual of f integrated out, in blocks of data; times the weights of the target."""
-    # Without the law of the particles: what is asked for is conditional on each of them.
-    latent = latent_law(target, Particles(particles.coordinates, particles.whitened), target.x)
+    # Without the distribution of the particles: what is asked for is conditional on each of them.
+    latent = latent_distribution(target, Particles(particles.coordinates, particles.whitened), target.x)
     values = np.empty(latent.means.shape[:2])
     size = _VALUES_AT_ONCE // int(np.prod([latent.means.shape[0], *latent.means.shape[2:]]))
     for part in host_blocks(len(latent.deviation), size):

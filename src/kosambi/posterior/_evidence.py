@@ -33,8 +33,8 @@ def log_evidence(target: Target, particles: Particles, report: Report | None) ->
         raise target.likelihood.no_density("an evidence")
     if report is not None and report.ladder is not None:
         return report.ladder.log_evidence
-    if particles.law is not None:
-        mean, root = np.asarray(particles.law.mean), np.asarray(particles.law.root)
+    if particles.distribution is not None:
+        mean, root = np.asarray(particles.distribution.mean), np.asarray(particles.distribution.root)
         value = -float(_potential(target, mean[None])[0]) + float(np.linalg.slogdet(root)[1])
         return LogEvidence(value, 0.0, "exact")
     modes = find_modes(jax.random.key(_SEED), target)

@@ -234,7 +234,7 @@ def _origin(report: Report | None, reweighting: Certificate | None, particles: P
         )
     if report is not None and not report.converged:
         notes.append("the sampler has not converged, so the draws need not follow the law that this speaks of")
-    if report is None and particles.law is None:
+    if report is None and particles.distribution is None:
         notes.append("the draws come without a report and are taken for draws from the law of their target")
     return notes
 

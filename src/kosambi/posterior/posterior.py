@@ -33,7 +33,7 @@ from kosambi.posterior._modes import ModeSummary, find_mode_summary
 from kosambi.posterior.certificate import Certificate, certify
 from kosambi.posterior.importance import systematic
 from kosambi.posterior.prediction import Prediction
-from kosambi.posterior.summaries import latent_law
+from kosambi.posterior.summaries import latent_distribution
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.samplers import Particles
@@ -174,7 +174,7 @@ class Posterior:
         target = self.target.with_potential("optimal", num_nodes=num_nodes)
         # In closed form, or of equal weight: every draw once.
         chosen = systematic(key, np.asarray(certificate.weights))
-        particles = Particles(self.particles.coordinates[chosen], self.particles.whitened[chosen], self.particles.law)
+        particles = Particles(self.particles.coordinates[chosen], self.particles.whitened[chosen], self.particles.distribution)
         posterior = Posterior(target, particles, self._report)
         posterior.selection, posterior.reweighting = self.selection, certificate
         return posterior
@@ -201,7 +201,7 @@ class Posterior:
         for number in range(int(labels.max()) + 1):
             chosen = labels == number
             held = self.particles
-            law = held.law if chosen.all() else None
+            law = held.distribution if chosen.all() else None
             particles = Particles(held.coordinates[chosen], held.whitened[chosen], law)
             parts.append(Posterior(self.target, particles, self._report))
         return parts
@@ -284,7 +284,7 @@ class Posterior:
                 "`predict` works on concrete inputs. Use `posterior.functions(key)` inside `jit` and `grad`."
             )
         likelihood = self._likelihood_for(noise, x.shape[0])
-        latent = latent_law(self.target, self.particles, x)
+        latent = latent_distribution(self.target, self.particles, x)
         support = np.clip(latent.prior_variance / self._largest_variance, 0.0, 1.0)
         far = int(np.sum(support < LOW_SUPPORT))
         notes: tuple[str, ...] = ()

@@ -140,15 +140,15 @@ class Latent(NamedTuple):
     prior_variance: Float[Array, " N"]
 
 
-def latent_law(target: Target, particles: Particles, x: Float[Array, "N D"]) -> Latent:
+def latent_distribution(target: Target, particles: Particles, x: Float[Array, "N D"]) -> Latent:
     """The components at the rows of `x`, in blocks of rows."""
-    law, basis = particles.law, target.basis
-    w = np.asarray(particles.whitened) if law is None else np.asarray(law.mean)[None]
+    known, basis = particles.distribution, target.basis
+    w = np.asarray(particles.whitened) if known is None else np.asarray(known.mean)[None]
     latents = target.likelihood.num_latents
     rows = w if w.ndim == 2 else np.moveaxis(w, 2, 1).reshape(-1, w.shape[1])
     num_rows, size = x.shape[0], rows.shape[0]
     means, deviation, prior = np.empty((size, num_rows)), np.empty(num_rows), np.empty(num_rows)
-    arguments = lift((basis, rows, None if law is None else law.root))
+    arguments = lift((basis, rows, None if known is None else known.root))
     for part in host_blocks(num_rows, _LATENT_VALUES_AT_ONCE // max(size, basis.size)):
         means[:, part], deviation[part], prior[part] = _block(*arguments, x[part])
     means += np.asarray(evaluate_mean(basis.prior.mean, x)) if num_rows else 0.0

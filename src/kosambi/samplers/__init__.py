@@ -1,12 +1,15 @@
 """Samplers: the paper's diffusion, samplers without its bias and its limit on steps, and draws in closed form."""
 
-from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, GaussianLaw, Info, Particles, State, Work
+import warnings
+from typing import Any
+
+from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, Info, State, Work
 from kosambi.samplers.convergence import R_HAT_LIMIT, effective_sample_size, mcse, nested_r_hat
 from kosambi.samplers.euler_maruyama import EulerMaruyama
 from kosambi.samplers.exact import Exact
 from kosambi.samplers.hmc import HMC
 from kosambi.samplers.mala import MALA
-from kosambi.samplers.report import LadderReport, LogEvidence, Report
+from kosambi.samplers.report import GaussianDistribution, LadderReport, LogEvidence, Particles, Report
 from kosambi.samplers.run import sample
 from kosambi.samplers.tempering import Tempering
 
@@ -18,7 +21,7 @@ __all__ = [
     "AbstractSampler",
     "EulerMaruyama",
     "Exact",
-    "GaussianLaw",
+    "GaussianDistribution",
     "Info",
     "LadderReport",
     "LogEvidence",
@@ -32,3 +35,10 @@ __all__ = [
     "nested_r_hat",
     "sample",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "GaussianLaw":
+        warnings.warn("`GaussianLaw` is now `GaussianDistribution`.", DeprecationWarning, stacklevel=2)
+        return GaussianDistribution
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

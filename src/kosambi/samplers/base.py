@@ -1,6 +1,6 @@
 """The sampler contract, for those that move particles by a Markov chain which leaves the posterior unchanged.
 
-A sampler works in a `Frame`, where the Laplace law is standard normal, on all J particles at once:
+A sampler works in a `Frame`, where the Laplace approximation is standard normal, on all J particles at once:
 
     init(key, frame, v)        -> State, Work     a state at v; may tune itself, and says what that cost
     step(key, frame, state)    -> State, Info     one transition
@@ -10,8 +10,6 @@ A sampler works in a `Frame`, where the Laplace law is standard normal, on all J
 `State` holds what the next step needs, tuning included; `Info` what a diagnostic may read. All are traced: no
 Python runs inside the loop. To write another sampler, subclass `AbstractMarkovSampler` and pass an instance to
 `kosambi.sample`; the runner brings starting points, diagnostics, stopping and progress.
-
-Draws of coordinates: what a sampler returns.
 """
 
 from __future__ import annotations
@@ -25,14 +23,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from kosambi._core.errors import ConvergenceWarning, InputError, as_float_array, check_finite
-from kosambi._core.precision import Module, public
+from kosambi._core.parameters import Configurable
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.target import Target
 from kosambi.target.modes import Frame
 
 
 class State(Protocol):
-    """What every state has; each sampler adds its own fields."""
+    """What the state of every Markov sampler has; each adds the fields that its next step needs."""
 
     whitened: Float[Array, "J K"]
     potential: Float[Array, " J"]
@@ -50,7 +48,7 @@ class Info(NamedTuple):
     divergent: Bool[Array, " J"]
     """Whether a proposal had a potential that is not finite, or was given up by its integrator."""
     gradients: Int[Array, ""]
-    """Gradient evaluations a particle."""
+    """Gradient evaluations per particle."""
 
 
 class Work(NamedTuple):
@@ -60,10 +58,11 @@ class Work(NamedTuple):
     gradients: Int[Array, ""]
 
 
-class AbstractSampler(Module):
-    """Anything that `kosambi.sample` can run."""
+class AbstractSampler(Configurable):
+    """Anything that `kosambi.sample` can run: the settings of a sampler, without any state of a run."""
 
     name: ClassVar[str]
+    """By which `sample(..., sampler=name)` finds it, and which its report shows."""
 
 
 class AbstractMarkovSampler(AbstractSampler):
@@ -79,22 +78,31 @@ class AbstractMarkovSampler(AbstractSampler):
 
     @abc.abstractmethod
     def init(self, key: Key, frame: Frame, v: Float[Array, "J K"]) -> tuple[Any, Work]:
-        """A state at v."""
+        """The state of J chains at v, (J, K), in the coordinates of the frame, and the work that went into it.
+
+        Traced once. A sampler that tunes itself as a whole, without `adapt`, does so here.
+        """
 
     @abc.abstractmethod
     def step(self, key: Key, frame: Frame, state: Any) -> tuple[Any, Info]:
-        """One transition of all particles."""
+        """One transition of all J particles that leaves exp(−V) unchanged, and what it did.
+
+        Traced inside the compiled loop, so without Python control flow on values; `key` is new for each step.
+        """
 
     @abc.abstractmethod
     def adapt(self, frame: Frame, state: Any, info: Info) -> Any:
-        """Improve the tuning after a step of the adaptation phase."""
+        """The state with better tuning after a step of the adaptation phase; the particles stay where they are.
+
+        Traced. Draws of this phase are thrown away, since tuning on the past does not leave exp(−V) unchanged.
+        """
 
     def finish(self, state: Any) -> Any:
-        """The state to sample with, when an adaptation phase is over."""
+        """The state to sample with when an adaptation phase is over, its tuning final; traced."""
         return state
 
     def needs_more_adaptation(self, acceptance: float, step_size: float) -> bool:
-        """Whether the mean acceptance at the end of an adaptation phase asks for another one."""
+        """Whether the mean acceptance of a finished phase, with steps of this size, asks for another adaptation."""
         del acceptance, step_size
         return False
 
@@ -119,7 +127,7 @@ _OUR_FRAMES = ("kosambi", "jaxtyping")
 
 
 def as_initial(value: str | ArrayLike, names: tuple[str, ...]) -> str | Array:
-    """One of the known laws, or a finite array."""
+    """The name of a known starting distribution, or a finite array of coordinates."""
     if isinstance(value, str):
         if value not in names:
             known = ", ".join(f'"{name}"' for name in names)
@@ -131,7 +139,7 @@ def as_initial(value: str | ArrayLike, names: tuple[str, ...]) -> str | Array:
 
 
 def check_initial_shape(initial: Array, num_particles: int, shape: tuple[int, ...]) -> None:
-    """Refuse starting coordinates that are not one u a particle."""
+    """Refuse starting coordinates that are not one u per particle."""
     if initial.shape != (num_particles, *shape):
         raise InputError(
             f"`initial` must have shape {(num_particles, *shape)}: one u for each of the particles. "
@@ -139,51 +147,6 @@ def check_initial_shape(initial: Array, num_particles: int, shape: tuple[int, ..
         )
 
 
-class GaussianLaw(Module):
-    """A normal law of the whitened coordinates, where the posterior is one: N(mean, root rootᵀ)."""
-
-    mean: Float[Array, " M"]
-    root: Float[Array, "M M"]
-
-
-class Particles(Module):
-    """J draws of the coordinates u, one a row.
-
-    `sample` makes them. Coordinates from elsewhere become particles with `Particles.from_coordinates`.
-    """
-
-    coordinates: Float[Array, "J M *C"]
-    """u_j."""
-    whitened: Float[Array, "J M *C"]
-    """w_j = L⁻¹u_j, in which the prior is standard normal."""
-    law: GaussianLaw | None = None
-    """The law that the draws come from, when it is known in closed form."""
-
-    @staticmethod
-    @public
-    def from_coordinates(target: Target, coordinates: ArrayLike) -> Particles:
-        """Particles from coordinates u of shape (J, M), or (J, M, C) with C latent functions.
-
-        >>> import numpy as np, kosambi as ko
-        >>> x = np.linspace(-1.0, 1.0, 20)[:, None]
-        >>> basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52()), x[::5])
-        >>> target = ko.Target(basis, ko.likelihoods.Gaussian(0.1), x, x[:, 0])
-        >>> ko.samplers.Particles.from_coordinates(target, np.zeros((3, 4))).num_particles
-        3
-        """
-        u = np.reshape(target._checked("coordinates", coordinates), (-1, *target.shape))
-        return Particles(u, target.whiten(u))
-
-    @staticmethod
-    def from_whitened(target: Target, whitened: Array, law: GaussianLaw | None = None) -> Particles:
-        """Particles from flattened whitened coordinates, (J, M·C)."""
-        w = np.array(whitened, dtype=np.float64).reshape(-1, *target.shape)
-        if len(target.shape) == 1:
-            return Particles(target.basis.colour(w), w, law)
-        u = np.moveaxis(target.basis.colour(np.moveaxis(w, 2, 1)), 1, 2)
-        return Particles(np.ascontiguousarray(u), w, law)
-
-    @property
-    def num_particles(self) -> int:
-        """J."""
-        return int(self.coordinates.shape[0])
+def is_even(target: Target) -> bool:
+    """Whether f and −f are equally probable given the data."""
+    return bool(target.likelihood.is_even) and not np.any(np.asarray(target.basis.prior.mean_at(target.x)))

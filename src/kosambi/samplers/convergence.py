@@ -10,17 +10,16 @@ R̂"). Each superchain is cut into halves that count as two, so that a drift whi
 Effective sample sizes are those of Vehtari et al. (2021): of ranks mapped to normal scores for the bulk, of indicators
 of the 5 % and 95 % quantiles for the tails.
 
-Running sums from which a sampler knows, inside its compiled loop, whether it has converged.
-
-Draws are not kept: for J particles and Q quantities (whitened coordinates and the potential) there are sums over each
-superchain in short windows of time, O(Q) numbers each, and sums over each particle, O(JQ). When all windows are full,
-neighbours are merged and a window becomes twice as long. Nested R̂ leaves out the oldest quarter of the windows and cuts
-the rest into halves. The autocorrelation time comes from the spread of the particles' own means, since there are many.
+A sampler asks the same inside its compiled loop, where draws are not kept, from running sums (`Moments`). For J
+particles and Q quantities (whitened coordinates and the potential) there are sums over each superchain in short windows
+of time, O(Q) numbers each, and sums over each particle, O(JQ). When all windows are full, neighbours are merged and a
+window becomes twice as long. Nested R̂ leaves out the oldest quarter of the windows and cuts the rest into halves. The
+autocorrelation time comes from the spread of the particles' own means, since there are many.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +47,7 @@ def nested_r_hat(draws: ArrayLike, num_superchains: int) -> Float[Array, "..."]:
     True
     """
     draws = _as_draws(draws)
-    num_superchains = as_count("num_superchains", num_superchains, at_most=draws.shape[0], limit_name="one a chain")
+    num_superchains = as_count("num_superchains", num_superchains, at_most=draws.shape[0], limit_name="one per chain")
     if num_superchains < 2 or draws.shape[0] % num_superchains:
         raise InputError(
             f"`num_superchains` must divide the {draws.shape[0]} chains and be at least 2. Got {num_superchains}."
@@ -57,18 +56,22 @@ def nested_r_hat(draws: ArrayLike, num_superchains: int) -> Float[Array, "..."]:
     size = draws.shape[0] // num_superchains
     grouped = draws[:, draws.shape[1] - 2 * half :].reshape(size, num_superchains, 2, half, *draws.shape[2:])
     if size * half < 2:
-        raise InputError("Nested R̂ needs two chains a superchain or four steps. Give more draws.")
-    means = grouped.mean(axis=(0, 3))
+        raise InputError("Nested R̂ needs two chains per superchain or four steps. Give more draws.")
+    means = grouped.mean(axis=(0, 3)).reshape(2 * num_superchains, *draws.shape[2:])
     within = grouped.var(axis=(0, 3)).mean(axis=(0, 1)) * (size * half / (size * half - 1))
-    return from_variances(means.reshape(2 * num_superchains, *draws.shape[2:]).var(axis=0, ddof=1), within)
+    between = means.var(axis=0, ddof=1)
+    return from_variances(between, within)
 
 
 def from_variances(between: ArrayLike, within: ArrayLike) -> Array:
-    """√(1 + B/W); infinite where superchains differ and nothing moves inside them, 1 where nothing differs at all."""
-    between, within = np.asarray(between), np.asarray(within)
+    """R̂ = √(1 + B/W), of NumPy arrays or traced ones.
+
+    Infinite where superchains differ and nothing moves inside them, 1 where nothing differs at all.
+    """
+    xp: Any = jnp if isinstance(within, jax.Array) else np
     moving = within > 0
-    ratio = np.divide(between, within, out=np.where(between > 0, np.inf, 0.0), where=moving)
-    return np.asarray(np.sqrt(1.0 + ratio))
+    still = xp.where(between > 0, xp.inf, 1.0)
+    return xp.where(moving, xp.sqrt(1.0 + between / xp.where(moving, within, 1.0)), still)
 
 
 def effective_sample_size(draws: ArrayLike, kind: str = "bulk") -> Float[Array, "..."]:
@@ -81,7 +84,7 @@ def effective_sample_size(draws: ArrayLike, kind: str = "bulk") -> Float[Array, 
     """
     draws = _as_draws(draws)
     if draws.shape[1] < 4:
-        raise InputError(f"`draws` needs at least 4 steps a chain. Got {draws.shape[1]}.")
+        raise InputError(f"`draws` needs at least 4 steps per chain. Got {draws.shape[1]}.")
     if kind == "mean":
         return _chain_ess(_split(draws))
     if kind == "bulk":
@@ -230,9 +233,9 @@ def r_hat(moments: Moments) -> Float[Array, " Q"]:
     squares = jnp.einsum("hw,wgq->hgq", mask, moments.squares).reshape(2 * num_superchains, -1)
     means = sums / safe
     within = jnp.mean((squares - sums * means) / (safe - 1.0), axis=0)
-    between = jnp.var(means, axis=0, ddof=1)
-    ratio = jnp.where(within > 0, between / jnp.where(within > 0, within, 1.0), jnp.inf)
-    return jnp.where((moments.filled >= MIN_WINDOWS) & (count >= 2), jnp.sqrt(1.0 + ratio), jnp.inf)
+    # Particles that never move are not converged, wherever they are.
+    known = (moments.filled >= MIN_WINDOWS) & (count >= 2) & (within > 0)
+    return jnp.where(known, from_variances(jnp.var(means, axis=0, ddof=1), within), jnp.inf)
 
 
 def autocorrelation_times(moments: Moments) -> Float[Array, "3 Q"]:

@@ -18,13 +18,13 @@ from jaxtyping import Float
 
 from kosambi._core.errors import DivergenceError, InputError, StepSizeWarning, as_count, as_positive
 from kosambi._core.precision import at_rest, host_generator, lift, public
-from kosambi._core.progress import Clock, Progress
+from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.samplers import diffusion as _diffusion
-from kosambi.samplers.base import AbstractSampler, Notes, Particles, as_initial, check_initial_shape
+from kosambi.samplers.base import AbstractSampler, Notes, as_initial, check_initial_shape
 from kosambi.samplers.convergence import MIN_LENGTH, from_variances, r_hat_limit
 from kosambi.samplers.diffusion import Diffusion
-from kosambi.samplers.report import Report
+from kosambi.samplers.report import Particles, Report, report_of
 from kosambi.target import Target
 from kosambi.target.modes import count_basins, find_modes
 
@@ -41,8 +41,8 @@ class EulerMaruyama(AbstractSampler):
         duration: T, of which num_steps = ⌊T/h⌋ follows, as in the paper.
         preconditioned: P = k(Z, Z) for `InducingBasis`, the prior covariance of u for the others; None preconditions
             `InducingBasis` only, as the paper does.
-        initial: the law ρ of the start: "normal" (standard normal coordinates, the paper's), "prior", "laplace", or
-            coordinates (J, M).
+        initial: the distribution ρ of the start: "normal" (standard normal coordinates, the paper's), "prior",
+            "laplace", or coordinates (J, M).
 
     >>> import jax, numpy as np, kosambi as ko
     >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
@@ -115,11 +115,12 @@ def run(
     progress: Progress,
     clock: Clock,
     dtype: Any,
+    stop: Interruption,
 ) -> tuple[Particles, Report]:
     """The start, the stable limit, and all steps in compiled segments."""
     start_key, mode_key, noise_key = jax.random.split(key, 3)
     diffusion = _diffusion.of_target(target, sampler.preconditioned)
-    progress.update("looking for the mode", 0, 1)
+    progress.update("looking for the mode")
     modes = find_modes(mode_key, target)
     u = _start(start_key, target, initial, num_particles, modes)
     mode = Particles.from_whitened(target, modes.positions[:1]).coordinates[0]
@@ -132,9 +133,9 @@ def run(
     path = _diffusion.begin(work, lift(u, dtype))
     first = float(path.energies[0])
     scale = np.asarray(step_size, dtype=dtype)
-    blocks, seconds_per_block, interrupted = 1, np.inf, False
+    blocks, seconds_per_block = 1, np.inf
     energies, times = [np.array([first])], [np.zeros(1)]
-    try:
+    with stop:
         while int(path.step) < num_steps:
             segment = Clock()
             path = _diffusion.advance(work, noise_key, path, scale, np.asarray(num_steps), np.asarray(blocks))
@@ -145,8 +146,7 @@ def run(
             seconds_per_block = min(seconds_per_block, segment.seconds / max(count, 1))
             blocks = int(np.clip(SEGMENT_SECONDS / seconds_per_block, 1, _diffusion.MAX_BLOCKS))
             progress.update("diffusing", int(path.step), num_steps, f"energy {energies[-1][-1]:.4g}")
-    except KeyboardInterrupt:
-        interrupted = True
+    if stop.happened:
         notes.add(f"Interrupted after {int(path.step)} of {num_steps} steps: the particles are those of that moment.")
     path = at_rest(path)
     r_hats, sampled = _r_hat(path, np.asarray(_diffusion.whitened(work, u), dtype=np.float64))
@@ -154,10 +154,10 @@ def run(
     limit = r_hat_limit(num_particles, NUM_GROUPS)
     # As many snapshots of each particle as autocorrelation times are asked of the other samplers.
     long_enough = sampled >= MIN_LENGTH * num_particles
-    converged = r_hat <= limit and long_enough and not interrupted
+    converged = r_hat <= limit and long_enough and not stop.happened
     if num_particles < 2 * NUM_GROUPS:
         notes.add(f"Convergence of fewer than {2 * NUM_GROUPS} particles cannot be judged. Ask for more of them.")
-    elif not converged and not interrupted:
+    elif not converged and not stop.happened:
         notes.add(
             f"Not converged after {int(path.step)} steps of {step_size:.2g}: nested R-hat {r_hat:.4f}, limit "
             f"{limit:.6g}, {sampled / num_particles:.1f} autocorrelation times of {MIN_LENGTH:.0f}. Take more steps, "
@@ -165,29 +165,23 @@ def run(
         )
     final = np.asarray(_diffusion.coordinates(diffusion, path.position.astype(np.float64)))
     particles = Particles.from_coordinates(target, final)
-    basis = target.basis.report
-    report = Report(
-        sampler=sampler.name,
+    report = report_of(
+        target,
+        clock,
+        sampler.name,
         converged=converged,
         r_hat=r_hat,
         r_hat_limit=limit,
-        r_hat_by_coordinate=r_hats[:-1].copy(),
+        r_hat_by_coordinate=r_hats[:-1],
         ess=sampled,
         ess_tail=sampled,
-        mcse=sampled**-0.5 if sampled > 0 else np.inf,
-        acceptance=1.0,
         acceptance_by_particle=np.ones(num_particles),
         step_size=step_size,
         steps=int(path.step),
         gradient_evaluations=int(path.step),
-        seconds=clock.seconds,
-        compile_seconds=clock.compile_seconds,
-        dropped=basis.dropped,
-        jitter=basis.jitter,
-        divergences=0,
         basins=count_basins(target, particles.whitened),
         energy=np.concatenate(energies),
-        energy_steps=np.concatenate(times).astype(np.int64),
+        energy_steps=np.concatenate(times),
         r_hat_trace=np.full(sum(map(len, energies)), np.nan),
         warnings=notes.texts,
     )

@@ -20,22 +20,22 @@ from kosambi._core.errors import InputError
 from kosambi._core.precision import at_rest, compiled, host_generator
 from kosambi._core.progress import Clock
 from kosambi._core.types import Array, Key
-from kosambi.samplers.base import AbstractSampler, GaussianLaw, Particles
+from kosambi.samplers.base import AbstractSampler
 from kosambi.samplers.convergence import R_HAT_LIMIT
-from kosambi.samplers.report import Report
+from kosambi.samplers.report import GaussianDistribution, Particles, Report, report_of
 from kosambi.target import Target
 from kosambi.target.data_terms import QuadraticTerm
 
 
 class Exact(AbstractSampler):
-    """Independent draws in closed form, for `Gaussian` likelihoods with one known noise or one a datum.
+    """Independent draws in closed form, for `Gaussian` likelihoods with one known noise or one per observation.
 
     >>> import jax, numpy as np, kosambi as ko
     >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
     >>> basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52()), x[::10])
     >>> target = ko.Target(basis, ko.likelihoods.Gaussian(0.1), x, np.sin(3 * x[:, 0]))
     >>> particles, report = ko.sample(jax.random.key(0), target, ko.samplers.Exact(), num_particles=100)
-    >>> report.steps, report.r_hat, particles.law.mean.shape
+    >>> report.steps, report.r_hat, particles.distribution.mean.shape
     (0, 1.0, (5,))
     """
 
@@ -48,51 +48,40 @@ class Exact(AbstractSampler):
 
 
 def run(key: Key, target: Target, num_particles: int, clock: Clock) -> tuple[Particles, Report]:
-    """The law of the coordinates and draws from it."""
+    """The posterior distribution of the coordinates, and draws from it."""
     if not isinstance(target.term, QuadraticTerm):
         raise InputError(
             f"`Exact` needs a `Gaussian` likelihood, whose posterior is normal. Got "
             f'`{type(target.likelihood).__name__}`. Use sampler="auto".'
         )
-    law = at_rest(_law(target.term))
-    noise = host_generator(key).normal(size=(num_particles, law.mean.shape[0]))
-    w = law.mean + noise @ law.root.T
+    found = at_rest(_posterior(target.term))
+    noise = host_generator(key).normal(size=(num_particles, found.mean.shape[0]))
+    w = found.mean + noise @ found.root.T
     energy = np.asarray(target.potential(np.asarray(target.basis.colour(w)))).mean()
-    basis = target.basis.report
-    report = Report(
-        sampler=Exact.name,
+    report = report_of(
+        target,
+        clock,
+        Exact.name,
         converged=True,
         r_hat=1.0,
         r_hat_limit=R_HAT_LIMIT,
-        r_hat_by_coordinate=np.ones(law.mean.shape[0]),
+        r_hat_by_coordinate=np.ones(found.mean.shape[0]),
         ess=float(num_particles),
         ess_tail=float(num_particles),
-        mcse=float(num_particles) ** -0.5,
-        acceptance=1.0,
         acceptance_by_particle=np.ones(num_particles),
-        step_size=np.nan,
-        steps=0,
-        gradient_evaluations=0,
-        seconds=clock.seconds,
-        compile_seconds=clock.compile_seconds,
-        dropped=basis.dropped,
-        jitter=basis.jitter,
-        divergences=0,
-        basins=1,
         energy=np.array([energy]),
         energy_steps=np.zeros(1, dtype=np.int64),
         r_hat_trace=np.ones(1),
-        warnings=(),
     )
-    return Particles.from_whitened(target, w, law), report
+    return Particles.from_whitened(target, w, found), report
 
 
 @compiled
-def _law(term: QuadraticTerm) -> GaussianLaw:
+def _posterior(term: QuadraticTerm) -> GaussianDistribution:
     # The factor of I + RᵀR from a QR of [R; I]: its smallest eigenvalues keep all their digits.
     size = term.root.shape[1]
     stacked = jnp.concatenate([term.root, jnp.eye(size, dtype=term.root.dtype)])
     basis, upper = jnp.linalg.qr(stacked)
     aim: Array = basis[: term.root.shape[0]].T @ term.aim
     mean = jsl.solve_triangular(upper, aim, lower=False)
-    return GaussianLaw(mean, jsl.solve_triangular(upper, jnp.eye(size, dtype=term.root.dtype), lower=False))
+    return GaussianDistribution(mean, jsl.solve_triangular(upper, jnp.eye(size, dtype=term.root.dtype), lower=False))

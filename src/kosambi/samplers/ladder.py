@@ -16,6 +16,7 @@ import scipy.interpolate
 from jaxtyping import Float
 from scipy.special import logsumexp
 
+from kosambi.samplers.convergence import from_variances
 from kosambi.samplers.report import LogEvidence
 
 REFUSED = 0.42
@@ -84,7 +85,7 @@ def chain_statistics(
     number = first.shape[0]
     groups = means.reshape(-1, num_superchains, means.shape[1]).mean(axis=0)
     between = np.var(groups, axis=0, ddof=1)
-    r_hats = np.sqrt(1.0 + between / np.maximum(variance - between, 1e-300))
+    r_hats = from_variances(between, np.maximum(variance - between, 1e-300))
     of_a_mean = np.maximum(np.var(means, axis=0, ddof=1) / number, 1e-300)
     ess = float(np.min(np.minimum(variance / of_a_mean, number * steps)))
     return ChainStatistics(float(np.max(r_hats)), r_hats[:-1], ess, float(np.mean(means[:, -1])))

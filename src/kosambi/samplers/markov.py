@@ -11,13 +11,13 @@ import numpy as np
 
 from kosambi._core.errors import PrecisionWarning
 from kosambi._core.precision import lift
-from kosambi._core.progress import Clock, Progress
+from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, Key
 from kosambi.samplers import chains as _segment
-from kosambi.samplers.base import AbstractMarkovSampler, Notes, Particles
+from kosambi.samplers.base import AbstractMarkovSampler, Notes
 from kosambi.samplers.chains import MAX_CHECKS, NUM_SUPERCHAINS, Segment, starting_points
 from kosambi.samplers.convergence import MIN_LENGTH, r_hat_limit
-from kosambi.samplers.report import Report
+from kosambi.samplers.report import Particles, Report, report_of
 from kosambi.target import Target
 from kosambi.target.modes import Frame, count_basins, find_modes
 
@@ -38,14 +38,15 @@ def run(
     progress: Progress,
     clock: Clock,
     dtype: Any,
-    quiet_basins: bool = False,
+    quiet_basins: bool,
+    stop: Interruption,
 ) -> tuple[Particles, Report]:
     """Modes, starting points, adaptation, sampling until converged.
 
     `quiet_basins` leaves it to the caller to say that particles sit in modes between which they do not pass.
     """
     mode_key, start_key, init_key, step_key = jax.random.split(key, 4)
-    progress.update("looking for the mode", 0, 1)
+    progress.update("looking for the mode")
     modes = find_modes(mode_key, target)
     start = starting_points(start_key, target, modes, initial, num_particles)
     if "initial" in vars(sampler):
@@ -55,13 +56,13 @@ def run(
     log = _Log(progress, int(sampler.max_steps))
     segment, work = _segment.begin(sampler, frame, init_key, lift(start.w, dtype), NUM_SUPERCHAINS)
     log.count(work)
-    interrupted = False
-    try:
+    with stop:
         segment = _adapt(sampler, frame, step_key, segment, log)
         segment = _sample(sampler, frame, step_key, segment, log)
-    except KeyboardInterrupt:
+    if stop.happened and log.last is not None:
         # What the last complete segment left is still there.
-        interrupted, segment = True, log.last if log.last is not None else segment
+        segment = log.last
+    interrupted = stop.happened
     w = np.asarray(segment.state.whitened, dtype=np.float64)
     basins = 1 if interrupted else count_basins(target, w)
     report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype, quiet_basins)
@@ -190,30 +191,25 @@ def _report(
     r_hat = float(r_hats.max()) if sampled else np.inf
     limit = r_hat_limit(segment.moments.particle_sums.shape[0], NUM_SUPERCHAINS)
     converged = bool(segment.converged) and not interrupted
-    basis = target.basis.report
-    return Report(
-        sampler=sampler.name,
+    return report_of(
+        target,
+        clock,
+        sampler.name,
         converged=converged,
         r_hat=r_hat,
         r_hat_limit=limit,
-        r_hat_by_coordinate=r_hats[:-1].copy(),
-        ess=float(ess),
-        ess_tail=float(ess_tail),
-        mcse=float(ess**-0.5) if ess > 0 else np.inf,
-        acceptance=float(acceptances.mean()),
+        r_hat_by_coordinate=r_hats[:-1],
+        ess=ess,
+        ess_tail=ess_tail,
         acceptance_by_particle=acceptances,
         step_size=float(segment.state.step_size),
         steps=log.first_steps + int(segment.step),
         gradient_evaluations=log.first_gradients + int(segment.gradients),
-        seconds=clock.seconds,
-        compile_seconds=clock.compile_seconds,
-        dropped=basis.dropped,
-        jitter=basis.jitter,
         divergences=int(segment.divergences),
         basins=basins,
-        energy=np.concatenate([*log.energies, []]).astype(np.float64),
-        energy_steps=np.concatenate([*log.steps, []]).astype(np.int64),
-        r_hat_trace=np.concatenate([*log.r_hats, []]).astype(np.float64),
+        energy=np.concatenate([*log.energies, []]),
+        energy_steps=np.concatenate([*log.steps, []]),
+        r_hat_trace=np.concatenate([*log.r_hats, []]),
         warnings=_warn(sampler, segment, r_hat, limit, converged, basins, interrupted, dtype, quiet_basins).texts,
     )
 

@@ -9,16 +9,16 @@ import numpy as np
 
 from kosambi._core.errors import InputError, as_count, check_key, is_traced
 from kosambi._core.precision import public
-from kosambi._core.progress import Clock, Progress
+from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.samplers import euler_maruyama, exact, tempering
 from kosambi.samplers import markov as _markov
-from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, Particles, as_initial
+from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, as_initial, is_even
 from kosambi.samplers.euler_maruyama import EulerMaruyama
 from kosambi.samplers.exact import Exact
 from kosambi.samplers.hmc import HMC
 from kosambi.samplers.mala import MALA
-from kosambi.samplers.report import Report
+from kosambi.samplers.report import Particles, Report
 from kosambi.samplers.tempering import Tempering
 from kosambi.target import Target
 
@@ -41,6 +41,7 @@ def sample(
     initial: ArrayLike | None = None,
     precision: str = "float64",
     progress: bool | None = None,
+    on_interrupt: str = "raise",
 ) -> tuple[Particles, Report]:
     """Draw `num_particles` particles from exp(−V), and report how that went.
 
@@ -56,10 +57,12 @@ def sample(
             it to the sampler.
         precision: "float64", or "float32" for the steps (the search for the mode stays in float64).
         progress: whether to show a progress line; None shows it on a terminal.
+        on_interrupt: "raise" lets the `KeyboardInterrupt` of Ctrl-C pass. "return" returns the particles as they are
+            then, with a report that says so; an interruption before there are any is raised in either case.
 
     Returns:
         `Particles` with `coordinates` (J, M), and a `Report`. A run that has not converged warns, and so does one that
-        was interrupted with Ctrl-C, which returns the particles as they are.
+        was interrupted.
 
     >>> import jax, numpy as np, kosambi as ko
     >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
@@ -83,22 +86,28 @@ def sample(
         raise InputError('`Tempering` works in float64. Leave out `precision="float32"`.')
     start = _as_start(chosen, initial)
     may_switch = isinstance(sampler, str) and sampler == "auto" and may_temper
-    clock = Clock()
+    clock, stop = Clock(), Interruption(on_interrupt)
     with Progress(progress) as display:
         if isinstance(chosen, Exact):
             particles, report = exact.run(key, target, num_particles, clock)
         elif isinstance(chosen, EulerMaruyama):
-            particles, report = euler_maruyama.run(key, target, chosen, start, num_particles, display, clock, dtype)
+            particles, report = euler_maruyama.run(
+                key, target, chosen, start, num_particles, display, clock, dtype, stop
+            )
         elif isinstance(chosen, Tempering):
-            particles, report = tempering.run(key, target, chosen, num_particles, display, clock, _reason(sampler))
+            particles, report = tempering.run(
+                key, target, chosen, num_particles, display, clock, _reason(sampler), stop
+            )
         elif isinstance(chosen, AbstractMarkovSampler):
             particles, report = _markov.run(
-                key, target, chosen, start, num_particles, display, clock, dtype, quiet_basins=may_switch
+                key, target, chosen, start, num_particles, display, clock, dtype, may_switch, stop
             )
             if may_switch and report.basins > 1 and not report.converged:
                 reason = f"the particles of {report.sampler} sat in {report.basins} modes and did not pass between them"
                 again = jax.random.fold_in(key, _SECOND_RUN)
-                particles, report = tempering.run(again, target, Tempering(), num_particles, display, clock, reason)
+                particles, report = tempering.run(
+                    again, target, Tempering(), num_particles, display, clock, reason, stop
+                )
         else:
             raise InputError(f"`sample` cannot run a `{type(chosen).__name__}`. Subclass `AbstractMarkovSampler`.")
     return particles, report
@@ -110,7 +119,7 @@ def _as_sampler(sampler: object, target: Target, may_temper: bool) -> AbstractSa
     if isinstance(sampler, str) and sampler == "auto":
         if Exact.applies_to(target):
             return Exact()
-        return Tempering() if may_temper and tempering.is_even(target) else MALA()
+        return Tempering() if may_temper and is_even(target) else MALA()
     if isinstance(sampler, str) and sampler in BY_NAME:
         return BY_NAME[sampler]()
     names = ", ".join(f'"{name}"' for name in ("auto", *BY_NAME))

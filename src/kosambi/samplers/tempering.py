@@ -19,14 +19,14 @@ from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_count
 from kosambi._core.precision import host_generator, lift
-from kosambi._core.progress import Clock, Progress
+from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, Key
-from kosambi.samplers.base import AbstractSampler, Notes, Particles
+from kosambi.samplers.base import AbstractSampler, Notes, is_even
 from kosambi.samplers.chains import NUM_SUPERCHAINS, starting_points
 from kosambi.samplers.convergence import r_hat_limit
 from kosambi.samplers.ladder import better_ladder, bridge_evidence, chain_statistics, enough_temperatures, first_ladder
 from kosambi.samplers.replicas import Ladder, Replicas, Tally, advance, empty_tally, start
-from kosambi.samplers.report import LadderReport, LogEvidence, Report
+from kosambi.samplers.report import LadderReport, LogEvidence, Particles, Report, report_of
 from kosambi.target import Target
 from kosambi.target.modes import Modes, find_modes
 
@@ -145,11 +145,12 @@ def run(
     num_particles: int,
     progress: Progress,
     clock: Clock,
-    reason: str = "asked for",
+    reason: str,
+    stop: Interruption,
 ) -> tuple[Particles, Report]:
     """Modes, pilots, chains, draws."""
     mode_key, start_key, step_key, sign_key = jax.random.split(key, 4)
-    progress.update("looking for modes", 0, 1)
+    progress.update("looking for modes")
     modes = find_modes(mode_key, target)
     first = starting_points(start_key, target, modes, "laplace", sampler.num_chains).w[: sampler.num_chains]
     axes, curvature = _axes(modes)
@@ -158,24 +159,25 @@ def run(
     work = _Run(sampler, step_key, ladder, start(ladder, lift(first), angles), progress)
     draws: list[np.ndarray] = []
     # Two visits at least, since one alone is too short a run to be judged by.
-    visits, interrupted = max(2, -(-num_particles // sampler.num_chains)), False
+    visits = max(2, -(-num_particles // sampler.num_chains))
     tally = work.empty()
-    try:
+    with stop:
         _pilots(work)
         work.forget()
         tally = work.empty()
         while len(draws) < visits and not (work.is_over and draws):
             tally = work.until(tally, WAYS_APART, "sampling")
             draws.append(work.draws())
-    except KeyboardInterrupt:
-        # What the last complete stretch left is still there.
-        interrupted, draws = True, draws or [work.draws()]
-    enough = len(draws) == visits and not work.is_over and not interrupted
+    # After an interruption, what the last complete stretch left is still there.
+    draws = draws or [work.draws()]
+    enough = len(draws) == visits and not work.is_over and not stop.happened
     # Too few draws are repeated, which the report says.
     w = np.concatenate(draws * -(-visits // len(draws)))[:num_particles]
     if sampler.symmetry and is_even(target):
         w = w * host_generator(sign_key).choice([-1.0, 1.0], size=(len(w), 1))
-    return Particles.from_whitened(target, w), _report(target, work, tally, clock, enough, num_particles, reason)
+    return Particles.from_whitened(target, w), _report(
+        target, work, tally, clock, enough, num_particles, reason, stop.happened
+    )
 
 
 def _axes(modes: Modes) -> tuple[np.ndarray, np.ndarray]:
@@ -218,13 +220,15 @@ def _renew_ladder(work: _Run, refused: np.ndarray, may_grow: bool) -> None:
     )
 
 
-def is_even(target: Target) -> bool:
-    """Whether f and −f are equally probable given the data."""
-    return bool(target.likelihood.is_even) and not np.any(np.asarray(target.basis.prior.mean_at(target.x)))
-
-
 def _report(
-    target: Target, work: _Run, tally: Tally, clock: Clock, enough: bool, num_particles: int, reason: str
+    target: Target,
+    work: _Run,
+    tally: Tally,
+    clock: Clock,
+    enough: bool,
+    num_particles: int,
+    reason: str,
+    interrupted: bool,
 ) -> Report:
     sampler, steps = work.sampler, max(float(tally.steps), 1.0)
     statistics = chain_statistics(np.asarray(tally.first), np.asarray(tally.second), steps, NUM_SUPERCHAINS)
@@ -235,7 +239,9 @@ def _report(
         statistics = statistics._replace(r_hat=np.inf, by_coordinate=np.full_like(statistics.by_coordinate, np.inf))
     converged = enough and statistics.r_hat <= limit
     notes = Notes()
-    if not enough:
+    if interrupted:
+        notes.add(f"Interrupted after {work.iterations} iterations: the particles are those of that moment.")
+    elif not enough:
         notes.add(
             f"Stopped after {work.iterations} iterations, before enough replicas had come from the prior to the "
             f"posterior ({np.sum(np.asarray(tally.arrivals)):.0f} did). Raise `max_iterations` of `Tempering`."
@@ -248,40 +254,37 @@ def _report(
     evidence = LogEvidence(np.nan, np.nan, "tempering")
     if target.likelihood.is_density and float(tally.steps) > 0:
         evidence = bridge_evidence(np.asarray(tally.down), np.asarray(tally.up), steps)
-    basis, acceptance = target.basis.report, np.asarray(tally.accepted) / steps
-    return Report(
-        sampler=sampler.name,
+    acceptance = np.asarray(tally.accepted) / steps
+    ladder = LadderReport(
+        betas=np.array(work.ladder.betas),
+        swap_rates=1.0 - refused,
+        barrier=float(np.sum(refused)),
+        acceptance=np.mean(acceptance, axis=1),
+        arrivals=float(np.sum(np.asarray(tally.arrivals))),
+        num_chains=sampler.num_chains,
+        involutions=float(tally.moved) / steps if sampler.moves else None,
+        log_evidence=evidence,
+        reason=reason,
+    )
+    return report_of(
+        target,
+        clock,
+        sampler.name,
         converged=converged,
         r_hat=statistics.r_hat,
         r_hat_limit=limit,
         r_hat_by_coordinate=statistics.by_coordinate,
         ess=statistics.ess,
         ess_tail=statistics.ess,
-        mcse=float(statistics.ess**-0.5),
         acceptance=float(np.mean(acceptance[-1])),
         acceptance_by_particle=np.resize(acceptance[-1], num_particles),
         step_size=float(np.exp(np.asarray(work.at.log_angle)[-1])),
         steps=work.iterations,
         gradient_evaluations=-(-work.gradients * sampler.num_chains // num_particles),
-        seconds=clock.seconds,
-        compile_seconds=clock.compile_seconds,
-        dropped=basis.dropped,
-        jitter=basis.jitter,
         divergences=int(tally.divergent),
-        basins=1,
         energy=np.array([statistics.energy]),
         energy_steps=np.array([work.iterations]),
         r_hat_trace=np.array([statistics.r_hat]),
         warnings=notes.texts,
-        ladder=LadderReport(
-            betas=np.array(work.ladder.betas),
-            swap_rates=1.0 - refused,
-            barrier=float(np.sum(refused)),
-            acceptance=np.mean(acceptance, axis=1),
-            arrivals=float(np.sum(np.asarray(tally.arrivals))),
-            num_chains=sampler.num_chains,
-            involutions=float(tally.moved) / steps if sampler.moves else None,
-            log_evidence=evidence,
-            reason=reason,
-        ),
+        ladder=ladder,
     )
