@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kosambi._core.errors import InputError
-from kosambi._core.precision import Module
+from kosambi._core.precision import Module, with_fields
 from kosambi._core.representation import arguments, forgotten_arguments
 
 SUPPORTS = ("positive", "real", "unit", "increasing", "fixed")
@@ -55,14 +55,14 @@ def parameters(**parts: Any) -> list[Parameter]:
     >>> import kosambi as ko
     >>> kernel = ko.kernels.Matern52(lengthscale=0.5) + ko.kernels.Constant(2.0)
     >>> [(p.name, p.value.item(), p.support) for p in parameters(kernel=kernel)]
-    [('kernel.0.variance', 1.0, 'positive'), ('kernel.0.lengthscale', 0.5, 'positive'),
+    [('kernel.0.lengthscale', 0.5, 'positive'), ('kernel.0.variance', 1.0, 'positive'),
      ('kernel.1.variance', 2.0, 'positive')]
     """
     found, before = [], 0
     for part, tree in parts.items():
         paths, _ = jax.tree_util.tree_flatten_with_path(tree)
         for i, (path, leaf) in enumerate(paths):
-            if isinstance(leaf, np.ndarray | jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating):
+            if _is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating):
                 names, owner, field = _walk(tree, path)
                 support = _support(owner, field, "real" if part == "mean" else "positive")
                 found.append(Parameter(".".join([part, *names]), leaf, support, owner, field, before + i))
@@ -155,7 +155,14 @@ class Configurable(Module):
                 f"`{type(self).__name__}` keeps no field for its argument {forgotten[0]!r}, so no copy of it can be "
                 f"made. Add the field, or say which it is: `argument_fields = {{{forgotten[0]!r}: 'field'}}`."
             )
-        return type(self)(**{name: _plain(value) for name, value in values.items()})
+        made = type(self)(**{name: _plain(value) for name, value in values.items()})
+        # Not every constructor makes arrays of numbers: one that takes the fields as they are does not.
+        fields = {
+            name: self.argument_fields.get(name, name) for name, value in arguments(self).items() if _is_array(value)
+        }
+        numbers = {field: getattr(made, field) for field in fields.values() if not _is_array(getattr(made, field))}
+        repaired = {field: np.asarray(value, dtype=float) for field, value in numbers.items() if value is not None}
+        return with_fields(made, **repaired) if repaired else made
 
     def __sklearn_clone__(self: Instance) -> Instance:
         # Nothing ever changes it, so it may be shared.
@@ -189,9 +196,13 @@ def with_params(name: str, part: Any, values: Mapping[str, Any]) -> Any:
     return part.set_params(**values)
 
 
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray | jax.Array)
+
+
 def _plain(value: Any) -> Any:
     """A concrete array without axes as a Python number; anything else as it is."""
-    is_number = isinstance(value, np.ndarray | np.generic | jax.Array) and np.ndim(value) == 0
+    is_number = (_is_array(value) or isinstance(value, np.generic)) and np.ndim(value) == 0
     if not is_number or isinstance(value, jax.core.Tracer) or value.dtype.kind not in "fiub":
         return value
     return value.item()
