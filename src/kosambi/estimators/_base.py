@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kosambi._core.errors import InputError, as_count
+from kosambi._core.parameters import nested_params, with_params
 from kosambi._core.types import Array, Key
 from kosambi.estimators._fit import Settings, fitted
 from kosambi.estimators._rows import location_and_scale, merged, padded_inputs
@@ -52,6 +53,20 @@ class AbstractEstimator(BaseEstimator):
         self.report_ = self.posterior_.report
         # One of an earlier fit would be wrong.
         self.__dict__.pop("_certificate", None)
+
+    def set_params(self, **params: Any) -> AbstractEstimator:
+        """Set arguments, those of a kernel, likelihood or sampler included: `set_params(kernel__lengthscale=0.5)`.
+
+        The kernel that was given stays as it is; the estimator gets another one. `get_params` lists all names.
+        """
+        whole, inner = nested_params(params)
+        super().set_params(**whole)
+        for name, values in inner.items():
+            if name not in self.get_params(deep=False):
+                # scikit-learn's own message.
+                super().set_params(**{name: values})
+            setattr(self, name, with_params(name, getattr(self, name), values))
+        return self
 
     def _settings(self) -> Settings:
         return Settings(
@@ -136,8 +151,8 @@ class AbstractEstimator(BaseEstimator):
     def _in_blocks(self, X: Any, summary: Callable[[Prediction], np.ndarray], axis: int = 0) -> np.ndarray:
         """A summary of the predictions for all rows, which are never all in memory at once."""
         x = self.transform_inputs(X)
-        law, latents = self.posterior_.particles.law, self.posterior_.likelihood.num_latents
-        components = latents * (1 if law is not None else self.posterior_.num_particles)
+        known, latents = self.posterior_.particles.distribution, self.posterior_.likelihood.num_latents
+        components = latents * (1 if known is not None else self.posterior_.num_particles)
         size = max(1, _VALUES_AT_ONCE // components)
         parts = [summary(self._prediction(x[i : i + size])) for i in range(0, len(x), size)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
