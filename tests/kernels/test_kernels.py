@@ -63,7 +63,9 @@ def test_every_kernel_is_its_formula(name, rng):
 
 def test_the_formula_table_has_every_elementary_kernel():
     combined = {"Sum", "Product"}
-    elementary = {value.__name__ for name, value in vars(k).items() if name[0].isupper() and not name.startswith("Abstract")} - combined
+    elementary = {
+        value.__name__ for name, value in vars(k).items() if name[0].isupper() and not name.startswith("Abstract")
+    } - combined
     assert elementary == set(FORMULAS)
 
 
