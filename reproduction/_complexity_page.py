@@ -1,4 +1,4 @@
-"""Table and figure of `kosambi reproduce complexity`, from what was kept."""
+"""Table and figure of the experiment `complexity`, from what was kept."""
 
 from __future__ import annotations
 

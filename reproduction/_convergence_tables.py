@@ -175,9 +175,9 @@ def _races(found: Found) -> str:
     lines = [
         "### Distance to the full posterior against seconds",
         "",
-        "Energy distance (a coordinate, in units of the reference's deviations) of 1000 functions at 25 inputs to a "
-        "long NUTS run over all latent values. The floor is the mean distance of as many draws of the reference "
-        "itself; arrived: at or below what 99 % of such draws keep, and staying there. Seconds are without "
+        "Energy distance (per coordinate, in units of the reference's standard deviations) of 1000 functions at 25 "
+        "inputs to a long NUTS run over all latent values. The floor is the mean distance of as many draws of the "
+        "reference itself; arrived: at or below what 99 % of such draws keep, and staying there. Seconds are without "
         "compilation, which is given beside them.",
         "",
         "| problem | method | last distance, times the floor | gradients | seconds in all | arrived after (s) | "

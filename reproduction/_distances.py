@@ -13,8 +13,9 @@ from scipy.stats import linregress
 def energy_distance(a: Float[np.ndarray, "A D"], b: Float[np.ndarray, "B D"]) -> float:
     """2 E|a − b| − E|a − a'| − E|b − b'| over all pairs of rows: zero for equal samples, never below.
 
-    Its square root is a metric on laws (Székely and Rizzo 2013). Over all pairs, each row with itself included, it is
-    never negative but grows with fewer rows, also for equal laws: `Yardstick.noise` says how large it is then.
+    Its square root is a metric on distributions (Székely and Rizzo 2013). Over all pairs, each row with itself
+    included, it is never negative but grows with fewer rows, also for equal distributions: `Yardstick.noise` says how
+    large it is then.
 
     >>> import numpy as np
     >>> energy_distance(np.zeros((3, 2)), np.ones((5, 2))).__round__(6)
@@ -25,7 +26,7 @@ def energy_distance(a: Float[np.ndarray, "A D"], b: Float[np.ndarray, "B D"]) ->
 
 
 class Noise(NamedTuple):
-    """The distance of draws that follow the law of the reference itself."""
+    """The distance of draws from the distribution of the reference itself."""
 
     mean: float
     limit: float
@@ -54,7 +55,7 @@ class Yardstick:
         self.half = self.all[: len(reference) // 2]
 
     def distance(self, draws: Float[np.ndarray, "J D"]) -> float:
-        """The energy distance of `draws` to the first half of the reference, a coordinate."""
+        """The energy distance of `draws` to the first half of the reference, per coordinate."""
         return energy_distance(self._scaled(draws), self.half) / self.half.shape[1]
 
     def noise(self, num_draws: int, repeats: int = 200, seed: int = 0) -> Noise:

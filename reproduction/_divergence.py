@@ -1,4 +1,4 @@
-"""KL(Π_∞, Π*_M), the distance of the paper's law from the best one with the same coordinates, and the bounds on it."""
+"""KL(Π_∞, Π*_M), the divergence of the paper's posterior from the best with the same coordinates, and its bounds."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The full posterior by brute force: a long run of BlackJAX's NUTS over the values of f at all N data.
 
-Nothing is shared with the samplers of kosambi but the cost of a datum and the covariance r. With r(X, X) = VΛVᵀ the
-values are f = m + VΛ^{1/2}w, where the prior of w is standard normal. That is whitening as by a Cholesky factor, turned
-to the principal axes, along which posteriors lie nearly; directions of no variance (1e-12 of the largest) are left out,
-so no jitter is needed. Values elsewhere follow from w and the conditional law of the prior.
+Nothing is shared with the samplers of kosambi but the cost of an observation and the covariance r. With r(X, X) = VΛVᵀ
+the values are f = m + VΛ^{1/2}w, where the prior of w is standard normal. That is whitening as by a Cholesky factor,
+turned to the principal axes, along which posteriors lie nearly; directions of no variance (1e-12 of the largest) are
+left out, so no jitter is needed. Values elsewhere follow from w and the conditional distribution of the prior.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LongRun:
     divergences: int
 
     def latent(self, x_new: Float[np.ndarray, "N D"]) -> tuple[Float[np.ndarray, "R N"], Float[np.ndarray, " N"]]:
-        """Mean of f at new inputs given each draw, and the deviation around it that all draws share."""
+        """Mean of f at new inputs given each draw, and the standard deviation around it that all draws share."""
         weights = np.asarray(self.prior.covariance(x_new, self.x)) @ self.back
         means = np.asarray(self.prior.mean_at(x_new)) + self.whitened @ weights.T
         rest = np.asarray(self.prior.variance(x_new)) - np.sum(weights**2, axis=1)
@@ -76,8 +76,8 @@ def long_run(
 
     Arguments:
         key: a JAX random key.
-        prior: the law of f.
-        likelihood: the cost of a datum, with one latent function.
+        prior: the distribution of f.
+        likelihood: the cost of an observation, with one latent function.
         x: (N, D), the inputs.
         y: (N,), the observations.
         num_chains: from different starts, one after the other.

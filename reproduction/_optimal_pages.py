@@ -114,14 +114,14 @@ def table(found: Found) -> str:
     if not rows:
         return "Nothing has been computed yet."
     lines = [
-        "Gain: mean log density of held-out data, optimal minus projected, in nats a datum, ± one standard error "
-        f"(over splits; with fewer than {FEWEST_SPLITS} of them, over held-out data in pairs). Beside it what the full "
-        "posterior would gain. Distance: energy distance of functions at 25 held-out inputs to NUTS on all latent "
-        "values (N ≤ 300), with the noise floor; errors of mean and deviation are root mean squares, in deviations of "
-        "the reference. Nats: by so much KL(law, full posterior) falls when the optimal potential takes the place of "
-        "the projected one; never negative.",
+        "Gain: mean log density of held-out data, optimal minus projected, in nats per observation, ± one standard "
+        f"error (over splits; with fewer than {FEWEST_SPLITS} of them, over held-out data in pairs). Beside it what "
+        "the full posterior would gain. Distance: energy distance of functions at 25 held-out inputs to NUTS on all "
+        "latent values (N ≤ 300), with the noise floor; errors of mean and standard deviation are root mean squares, "
+        "in standard deviations of the reference. Nats: by so much KL(posterior of M coordinates, full posterior) "
+        "falls when the optimal potential takes the place of the projected one; never negative.",
         "",
-        "| problem | M | splits | left out | nats | gain | full − projected | distance: projected | optimal | floor | "
+        "| problem | M | splits | unexplained | nats | gain | full − projected | distance: projected | optimal | floor | "
         "mean error: projected, optimal | deviation error: projected, optimal |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -143,20 +143,20 @@ def verdicts(rows: list[Entry]) -> list[str]:
         best = max(won, key=lambda e: e.gain)
         texts.append(
             f"The largest gain in log density is {best.gain:+.4f} ± {best.error:.4f} ({NAMES[best.problem]}, M = "
-            f"{best.size}, where {100 * best.share:.2g} % of the prior variance is left out)."
+            f"{best.size}, where {100 * best.share:.2g} % of the prior variance is unexplained)."
         )
     if lost:
         worst = min(lost, key=lambda e: e.gain)
         texts.append(
             f"The largest loss is {worst.gain:+.4f} ± {worst.error:.4f} ({NAMES[worst.problem]}, M = {worst.size}, "
-            f"{100 * worst.share:.2g} % left out)."
+            f"{100 * worst.share:.2g} % unexplained)."
         )
     small = [e for e in rows if e.nats < 0.01]
     if small:
         largest = max(small, key=lambda e: abs(e.gain))
         texts.append(
-            f"Where the certificate promises less than 0.01 nats, log densities differ by {abs(largest.gain):.4f} a "
-            "datum at most."
+            f"Where the certificate promises less than 0.01 nats, log densities differ by {abs(largest.gain):.4f} "
+            "per observation at most."
         )
     return texts
 
@@ -175,7 +175,7 @@ def draw(found: Found, folder: Path) -> list[Path]:
     if not rows:
         return []
     figure, (gains, distances) = panels(2, width=5.6, height=4.0)
-    gains.set(xlabel="M", ylabel="gain in log density, nats a datum", xscale="log")
+    gains.set(xlabel="M", ylabel="gain in log density, nats per observation", xscale="log")
     gains.set_title("held-out log density, optimal − projected, ± 2 standard errors", fontsize=10)
     gains.set_yscale("symlog", linthresh=1e-3)
     gains.axhline(0.0, color="0.4", linewidth=1)

@@ -1,4 +1,4 @@
-"""Table and figures of `kosambi reproduce poisson`, from what was kept."""
+"""Table and figures of the experiment `poisson`, from what was kept."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _verdicts(found: Found, entries: list[tuple[int, str, dict[str, Any]]], lowe
             )
     told.append(
         f"- The figure shows curve {poisson.FIGURE_CURVE}: the paper does not name its curve, but cuts at x = −0.55, "
-        "and this is the one whose rate is largest there. Data follow the paper's law with other random numbers."
+        "and this is the one whose rate is largest there. Data have the paper's distribution with other random numbers."
     )
     return told
 

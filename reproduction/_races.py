@@ -66,17 +66,17 @@ def sampling_race(name: str, seconds: float) -> dict[str, Any]:
 
 def variational_race(name: str, seconds: float) -> dict[str, Any]:
     """GPyTorch's SVGP with Adam on all data at once, for at most `seconds` or 10,000 steps."""
-    from reproduction._variational_law import normal_laws
+    from reproduction._variational_path import normals
 
     problem, yardstick, _ = _reference(name)
     points = problem.x[ko.inducing.greedy_variance(problem.prior, problem.x, NUM_INDUCING)]
     rng = np.random.default_rng(22)
     curve = []
-    for law in normal_laws(problem, points, JUDGED_AT, seconds):
-        values, vectors = np.linalg.eigh(law.covariance)
+    for normal in normals(problem, points, JUDGED_AT, seconds):
+        values, vectors = np.linalg.eigh(normal.covariance)
         noise = rng.normal(size=(NUM_PARTICLES, len(values)))
-        draws = law.mean + noise * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
-        curve.append({"steps": law.steps, "seconds": law.seconds, "distance": yardstick.distance(draws)})
+        draws = normal.mean + noise * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+        curve.append({"steps": normal.steps, "seconds": normal.seconds, "distance": yardstick.distance(draws)})
     return {"problem": name, "curves": {"SVGP": {"points": curve, "compile_seconds": 0.0}}}
 
 

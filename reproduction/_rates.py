@@ -40,16 +40,16 @@ def rate(prior: str, order: int | None, sizes: list[int], num_points: int) -> di
     kind = ko.kernels.SquaredExponential if order is None else MATERN[order]
     kernel = kind(LENGTHSCALE, 1.0, active_dims=None)
     measure = ko.measures.points(points, weights)
-    law: Any = ko.GaussianRandomElement(kernel, measure) if prior == "element" else ko.GaussianProcess(kernel)
-    best = least_remainders(law, kernel, points, weights, sizes)
-    whole = float(weights @ np.asarray(law.variance(points)))
+    given: Any = ko.GaussianRandomElement(kernel, measure) if prior == "element" else ko.GaussianProcess(kernel)
+    best = least_remainders(given, kernel, points, weights, sizes)
+    whole = float(weights @ np.asarray(given.variance(points)))
     remainders, clean = [], []
     for size, least in zip(sizes, best, strict=True):
         # No point is dropped before rounding makes it useless; the default tolerances are for speed and stability.
         basis: Any = (
-            ko.RitzBasis(law, _inducing(order, size), tolerance=1e-14)
+            ko.RitzBasis(given, _inducing(order, size), tolerance=1e-14)
             if prior == "element"
-            else ko.PointBasis(law, _inducing(order, size), tolerance=1e-15)
+            else ko.PointBasis(given, _inducing(order, size), tolerance=1e-15)
         )
         remainders.append(float(weights @ np.asarray(basis.residual_variance(points))))
         resolved = remainders[-1] > NOISE[prior] * whole and remainders[-1] > 0.999 * least
@@ -66,13 +66,13 @@ def rate(prior: str, order: int | None, sizes: list[int], num_points: int) -> di
 
 
 def least_remainders(
-    law: Any, kernel: Any, points: Float[np.ndarray, "S 1"], weights: Float[np.ndarray, " S"], sizes: list[int]
+    prior: Any, kernel: Any, points: Float[np.ndarray, "S 1"], weights: Float[np.ndarray, " S"], sizes: list[int]
 ) -> list[float]:
     """Σ_{m>M} λ_m of r under the measure of weighted points, for each M."""
     root = np.sqrt(weights)
     values = np.linalg.eigvalsh(root[:, None] * np.asarray(kernel(points)) * root)[::-1]
     # Squares keep digits that the eigenvalues of r itself would not have.
-    values = np.square(values) if isinstance(law, ko.GaussianRandomElement) else np.maximum(values, 0.0)
+    values = np.square(values) if isinstance(prior, ko.GaussianRandomElement) else np.maximum(values, 0.0)
     return [float(np.sum(values[size:])) for size in sizes]
 
 

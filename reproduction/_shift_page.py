@@ -1,4 +1,4 @@
-"""Table and figure of `kosambi reproduce shift`, from what was kept."""
+"""Table and figure of the experiment `shift`, from what was kept."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _verdicts(found: Found) -> list[str]:
         told.append(f"- The paper's search of a step size, mean potential at the end: {'; '.join(outcomes)}.")
         told.append(
             "- The published code reverses the sign of the shift against the paper; here the sign is the paper's, and "
-            "the start is reversed with it. Data follow the paper's law with other random numbers."
+            "the start is reversed with it. Data have the paper's distribution with other random numbers."
         )
     scores = []
     for _, cell in _halfway(found):

@@ -41,7 +41,7 @@ def small_problem(likelihood: str, prior: str, num_rows: int, num_test: int = 0,
         prior: "element" (the paper's, with a squared exponential kernel), "wide_element" (four times as large),
             "rough_element" (with Matérn-3/2) or "process" (a Gaussian process with Matérn-5/2).
         num_rows: N.
-        num_test: further rows from the same law.
+        num_test: further rows from the same distribution.
         seed: of the data.
 
     >>> small_problem("poisson", "process", 20, 5).y_test.shape

@@ -17,7 +17,7 @@ class Times(NamedTuple):
 
 
 def _kernel(base: Any, points: Any) -> Any:
-    """R(x, x') = Σ_z k(x, z) k(z, x')/M, whose diagonal costs no N×N matrix."""
+    """r(x, x') = Σ_z k(x, z) k(z, x')/M, whose diagonal costs no N×N matrix."""
     import gpytorch
 
     class Squared(gpytorch.kernels.Kernel):

@@ -1,4 +1,4 @@
-"""`kosambi reproduce complexity`: seconds over the number of data, inducing points and particles.
+"""`python -m reproduction complexity`: seconds over the number of data, inducing points and particles.
 
 Curve 1 with noise 0.2 and GPyTorch's kernel before learning, as in the paper. Timed are
 

@@ -183,5 +183,5 @@ def _model(key: Key, problem: str, seed: int, num_rows: int) -> Problem:
 
 
 EXPERIMENT = Experiment(
-    "optimal", 'The best law with M coordinates: potential="optimal"', cells=cells, table=table, draw=draw
+    "optimal", 'The best distribution with M coordinates: potential="optimal"', cells=cells, table=table, draw=draw
 )

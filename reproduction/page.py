@@ -13,8 +13,8 @@ from reproduction.store import Store, label
 INTRODUCTION = """# Results
 
 The experiments of the paper (*Near-Optimal Approximations for Bayesian Inference in Function Space*), run again with
-kosambi beside its rivals, and what goes beyond them. `kosambi reproduce` computes everything on this page; the page
-itself is written from the JSON files that it keeps.
+kosambi beside its rivals, and what goes beyond them. `python -m reproduction` computes everything on this page;
+the page itself is written from the JSON files that it keeps.
 """
 PACKAGES = ("kosambi", "jax", "jaxlib", "equinox", "blackjax", "numpy", "scipy", "scikit-learn", "torch", "gpytorch")
 """Whose versions are shown; the JSON has more."""
@@ -56,8 +56,8 @@ def _progress(experiment: Experiment, store: Store) -> str:
     others = len(store.found()) - done
     also = f" {others} other cells are of the quick run." if others else ""
     return (
-        f"*Unfinished: {done} of {len(work)} cells of the full run are done.{also} `kosambi reproduce "
-        f"{experiment.name}` computes the others and keeps these.*\n"
+        f"*Unfinished: {done} of {len(work)} cells of the full run are done.{also} `python -m "
+        f"reproduction {experiment.name}` computes the others and keeps these.*\n"
     )
 
 
@@ -66,4 +66,4 @@ def _machines(machines: list[dict[str, Any]], name: str) -> str:
     for machine in machines:
         versions = ", ".join(f"{name} {machine['versions'][name]}" for name in PACKAGES if name in machine["versions"])
         lines.append(f"{label(machine)} for a cell, Python {machine['python']}, {versions}")
-    return f"Measured on: {'; '.join(lines)}. `kosambi reproduce {name}`\n"
+    return f"Measured on: {'; '.join(lines)}. `python -m reproduction {name}`\n"

@@ -1,4 +1,4 @@
-"""`kosambi reproduce poisson`: counts with rate f², whose posterior has both signs of f.
+"""`python -m reproduction poisson`: counts with rate f², whose posterior has both signs of f.
 
 The paper starts particles at standard normal coordinates and lets them diffuse: they stay in the basin where they
 began. `Tempering` draws the same posterior with the right shares. A draw is in one of three kinds of states, judged on

@@ -1,4 +1,4 @@
-"""`kosambi reproduce shift`: observations with an unknown shift, y = f + s·b + σε, b ~ Bernoulli(α).
+"""`python -m reproduction shift`: observations with an unknown shift, y = f + s·b + σε, b ~ Bernoulli(α).
 
 The paper's figure has two groups of draws, s apart. They come from where its particles begin: its data are not shifted,
 and the shifted mode is over a hundred nats up. Beside it are data half-way between both modes, for which the log-odds

@@ -148,7 +148,7 @@ def split_rows(number: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def load(name: str, seed: int) -> Split:
-    """A split, with x as it is; the target of a regression has training mean 0 and sample deviation 1."""
+    """A split, with x as it is; the target of a regression has training mean 0 and sample standard deviation 1."""
     x, y = read(name)
     train, *others = split_rows(len(y), seed)
     if name in REGRESSION:
@@ -158,7 +158,7 @@ def load(name: str, seed: int) -> Split:
 
 
 def standardised(split: Split) -> Split:
-    """The same with columns of x that have training mean 0 and deviation 1."""
+    """The same with columns of x that have training mean 0 and standard deviation 1."""
     mean, deviation = split.train.x.mean(axis=0), split.train.x.std(axis=0)
     deviation = np.where(deviation > 0, deviation, 1.0)
     return Split(*(Part((part.x - mean) / deviation, part.y) for part in split))

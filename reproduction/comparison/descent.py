@@ -1,12 +1,12 @@
 """GPyTorch's sparse variational process as the paper runs it: fixed covariance, plain gradient descent.
 
 The covariance is r(x, x') = (1/M) Σ_m k(x, z_m) k(z_m, x') with k and the points of the paper's recipe, which stay as
-they are. A constant mean, the noise (from its learned value) and the variational law are trained by gradient descent
-with batches of 5000. The three learning rates of the paper's code have a third of the time each; the lowest final
-training loss is kept.
+they are. A constant mean, the noise (from its learned value) and the variational distribution are trained by gradient
+descent with batches of 5000. The three learning rates of the paper's code have a third of the time each; the lowest
+final training loss is kept.
 
-As the covariance is fixed, the matrices that the law of f at the training rows needs are computed once, where GPyTorch
-would compute them in every step. The losses are the same, and many more steps are taken in the time.
+As the covariance is fixed, the matrices that the distribution of f at the training rows needs are computed once, where
+GPyTorch would compute them in every step. The losses are the same, and many more steps are taken in the time.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def as_paper(train: Part, likelihood: str, recipe: Recipe, limit: float) -> Trai
 
 
 class FixedLatent:
-    """The law of f at the training rows under a model whose covariance and points do not change.
+    """The distribution of f at the training rows under a model whose covariance and points do not change.
 
     With L the root of r(Z, Z) and A = L⁻¹ r(Z, x), the mean is c + Aᵀm and the variance r(x, x) − |A|² + |SᵀA|² for a
-    whitened variational law N(m, SSᵀ). The jitter is that of GPyTorch.
+    whitened variational distribution N(m, SSᵀ). The jitter is that of GPyTorch.
     """
 
     def __init__(self, model: Any, x: Any) -> None:
@@ -56,7 +56,7 @@ class FixedLatent:
 
         strategy = model.variational_strategy
         points, jitter = strategy.inducing_points, strategy.jitter_val
-        # The first call sets the variational law to the prior, with a little noise.
+        # The first call sets the variational distribution to the prior, with a little noise.
         model(x[:1])
         self.model = model
         with torch.no_grad():
@@ -71,12 +71,12 @@ class FixedLatent:
         """At some of the rows."""
         import gpytorch
 
-        # As its own call does: what was kept of the law before the last step must go.
+        # As its own call does: what was kept of the distribution before the last step must go.
         self.model.variational_strategy._clear_cache()
-        law = self.model.variational_strategy._variational_distribution
+        family = self.model.variational_strategy._variational_distribution
         weights = self.weights[rows]
-        mean = self.model.mean_module.constant + weights @ law.variational_mean
-        variance = self.rest[rows] + (weights @ law.chol_variational_covar.tril()).square().sum(-1)
+        mean = self.model.mean_module.constant + weights @ family.variational_mean
+        variance = self.rest[rows] + (weights @ family.chol_variational_covar.tril()).square().sum(-1)
         # GPyTorch's companion package, which has no types.
         diagonal = importlib.import_module("linear_operator.operators").DiagLinearOperator(variance)
         return gpytorch.distributions.MultivariateNormal(mean, diagonal)

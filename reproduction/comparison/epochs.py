@@ -82,7 +82,7 @@ def judge(model: recipe.Recipe, split: Split, likelihood: str, seed: int) -> dic
 def _kernels(
     train: Part, likelihood: str, marks: list[int]
 ) -> Iterator[tuple[int, ko.kernels.SquaredExponential, float, np.ndarray]]:
-    """At each mark: epochs, k, the deviation of the noise of the exact process, and residuals of it."""
+    """At each mark: epochs, k, the standard deviation of the noise of the exact process, and residuals of it."""
     tasks = [(train.x, *target) for target in _targets(train.y, likelihood)]
     states = [_begin(train.x.shape[1]) for _ in tasks]
     done = 0
@@ -163,7 +163,7 @@ def _descend(state: Any, epochs: Array, x: Array, y: Array, known: Array) -> Any
 
 @compiled
 def _residuals(raw: Raw, x: Array, y: Array, known: Array) -> Float[Array, " N"]:
-    """Y minus the mean of the exact process at the data."""
+    """y minus the mean of the exact process at the data."""
     gram, noise = _matrix(raw, x)
     variance = noise + known
     factor = jnp.linalg.cholesky(gram + jnp.diag(variance))

@@ -40,8 +40,8 @@ def verdict(found: Found, settings: list[Setting], metrics: tuple[str, ...]) -> 
         return ""
     first = (
         f"**(a) The paper's recipe.** {inside} of {inside + len(outside)} means lie within two of the paper's standard "
-        "deviations of its PLS columns; those are deviations of one split, so that two are about three standard errors "
-        "of the difference of two means of five."
+        "deviations of its PLS columns; those are standard deviations of one split, so that two are about three "
+        "standard errors of the difference of two means of five."
     )
     if outside:
         first += (
@@ -73,7 +73,7 @@ def variants(found: Found, settings: list[Setting], metrics: tuple[str, ...]) ->
         return ""
     return (
         "### One variant for all of the paper's numbers\n\nHow many of its PLS columns "
-        f"({', '.join(metrics)}) a variant has within two deviations. "
+        f"({', '.join(metrics)}) a variant has within two standard deviations. "
         + ("Widths are those of conformal intervals throughout, as in the paper. " if "width" in metrics else "")
         + "*Tempered* and *conformal* are what the code predicts with its two corrections. Only what was computed "
         "counts.\n\n| kernel from | predictions | within |\n|---|---|---|\n" + "\n".join(lines)
@@ -107,9 +107,9 @@ def before_convergence(found: Found, settings: list[Setting], metrics: tuple[str
     return (
         "### The recipe with a kernel that has not converged\n\nThe code learns k by Adam at 0.01, from 0.693 for "
         "every lengthscale of inputs that are not scaled; one of 200 is then about 20,000 epochs away, and what the "
-        f"data leave open goes on growing. By its rule the code takes {FEWEST_EPOCHS:,} epochs at least and 100,000 at "
-        "most; how many the paper's runs had is not recorded. Scores of the recipe after some, from that start:\n\n"
-        + "\n".join(lines)
+        f"data do not determine goes on growing. By its rule the code takes {FEWEST_EPOCHS:,} epochs at least and "
+        "100,000 at most; how many the paper's runs had is not recorded. Scores of the recipe after some, from that "
+        "start:\n\n" + "\n".join(lines)
     )
 
 

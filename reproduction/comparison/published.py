@@ -83,7 +83,7 @@ def _of_numbers(posterior: ko.Posterior, split: Split, seed: int) -> dict[str, d
 
 
 def _of_student(posterior: ko.Posterior, split: Split, seed: int, exact_noise: float) -> dict[str, dict[str, float]]:
-    """Student's law around the mean of the draws with the fitted scale, without the spread of the posterior.
+    """Student's t-distribution around the mean of the draws with the fitted scale, without the spread of the posterior.
 
     The scale of the noise of the draws themselves is the noise variance of the exact process (5). The code renews its
     draws for every number; here one set serves all.
@@ -102,10 +102,10 @@ def _of_student(posterior: ko.Posterior, split: Split, seed: int, exact_noise: f
         for part, number in ((split.test, 4), (split.validation, 5))
     )
     mean = test.mean(axis=0)
-    law = stats.t(freedom, mean, float(likelihood.scale))
+    student = stats.t(freedom, mean, float(likelihood.scale))
     return {
         "published": {
-            "nll": -float(np.mean(law.logpdf(split.test.y))),
+            "nll": -float(np.mean(student.logpdf(split.test.y))),
             "mae": float(np.mean(np.abs(split.test.y - mean))),
         },
         "published_conformal": conformal_scores(held_out, split.validation.y, test, split.test.y),
@@ -131,7 +131,7 @@ def _weights(posterior: ko.Posterior, x: np.ndarray) -> np.ndarray:
 
 
 def normal_scores(draws: np.ndarray, y: np.ndarray, factor: float = 1.0) -> dict[str, float]:
-    """NLL and MAE of the normal law with the mean and the sample variance (times a factor) of draws (J, N).
+    """NLL and MAE of the normal distribution with the mean and the sample variance (times a factor) of draws (J, N).
 
     >>> normal_scores(np.array([[-1.0], [1.0]]), np.array([1.0]))["mae"]
     1.0
@@ -144,7 +144,7 @@ def normal_scores(draws: np.ndarray, y: np.ndarray, factor: float = 1.0) -> dict
 def conformal_scores(
     validation: np.ndarray, y_validation: np.ndarray, draws: np.ndarray, y: np.ndarray
 ) -> dict[str, float]:
-    """The code's conformal predictions: median, half the width of the interval of two thirds as a deviation.
+    """The code's conformal predictions: median, half the width of the interval of two thirds as a standard deviation.
 
     NLL is NaN, as in the code, where that interval is nothing but its median.
     """

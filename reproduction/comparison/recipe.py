@@ -101,7 +101,9 @@ def from_start_of_code(
     layout = lay_out(Model(prior.kernel, prior.mean, likelihood), ["mean"], ())
     notes = check_data(train.x, y, likelihood, layout.size, len(y))
     with Progress(None) as show:
-        task = Task(host_generator(key), prior, likelihood, train.x, y, None, layout, _ITERATIONS, Record(), show)
+        task = Task(
+            host_generator(key), prior, likelihood, train.x, y, None, layout, _ITERATIONS, Record(show=show), show
+        )
         found = _paper.fit(task, _paper.settings(likelihood, rows, subsets), both_starts=False)
     for text in (*notes, *found.warnings):
         warnings.warn(text, ko.errors.HyperparameterWarning, stacklevel=3)

@@ -1,7 +1,7 @@
 """How good predictions are: the metrics of the paper, and a few more.
 
-A method for numbers hands over its laws at the validation and the test rows as `kosambi.Prediction`, so that all of
-them are judged by the same code; a method for labels hands over probabilities.
+A method for numbers hands over its predictive distributions at the validation and the test rows as
+`kosambi.Prediction`, so that all of them are judged by the same code; a method for labels hands over probabilities.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kosambi.posterior import Prediction
 from reproduction.comparison.data import Split
 
 COVERAGE = 0.95
-# Draws of an observation for the CRPS of laws other than one normal law.
+# Draws of an observation for the CRPS of distributions other than one normal.
 _DRAWS = 2000
 
 
 def normal_latent(likelihood: AbstractLikelihood, mean: np.ndarray, deviation: np.ndarray) -> Prediction:
-    """The law of a method whose latent function is normal at each input."""
+    """The predictive distribution of a method whose latent function is normal at each input."""
     mean = np.ascontiguousarray(mean, dtype=np.float64)
     deviation = np.ascontiguousarray(deviation, dtype=np.float64)
     return Prediction(likelihood, mean[None], deviation, np.ones_like(mean))
@@ -44,7 +44,8 @@ def of_numbers(
     """Scores of a regression on the test rows.
 
     NLL is the mean negative log density of an observation; `width` and `coverage` belong to conformal 95 % intervals
-    (the validation rows correct them, as in the paper), `plain_width` and `plain_coverage` to those of the law itself.
+    (the validation rows correct them, as in the paper), `plain_width` and `plain_coverage` to those of the distribution
+    itself.
     """
     centre = point_prediction(test)
     lower, upper = test.interval(COVERAGE)
@@ -87,7 +88,7 @@ def of_labels(probability: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 
 def ranked_score(prediction: Prediction, y: np.ndarray, seed: int = 0) -> Float[np.ndarray, " N"]:
-    """CRPS of each observation: closed for one normal law, from 2,000 draws for others."""
+    """CRPS of each observation: closed for one normal distribution, from 2,000 draws for others."""
     if isinstance(prediction.likelihood, Gaussian):
         return np.asarray(calibration.crps(prediction, y))
     return sample_crps(observation_draws(prediction, _DRAWS, seed), y)

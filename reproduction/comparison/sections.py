@@ -11,8 +11,8 @@ Setting = tuple[str, str]
 """Data set and likelihood."""
 NOISE = {"gaussian": "Gaussian", "student_t": "Student-t", "bernoulli": "Bernoulli"}
 CODE = {
-    "moments": "normal law with the moments of 100 draws",
-    "noise": "the same, noise variance taken as its deviation and one draw shared by all rows",
+    "moments": "normal distribution with the moments of 100 draws",
+    "noise": "the same, noise variance taken as its standard deviation and one draw shared by all rows",
     "joint": "moments of draws from the clipped joint matrix with the test rows in the support",
     "published": "all of these, as the code predicts",
     "published_tempered": "as the code predicts, tempered with twice the optimal factor",
@@ -60,7 +60,7 @@ def code_values(found: Found, data: str, likelihood: str, metric: str, method: s
 
 
 def num_undefined(found: Found, setting: Setting, metric: str, method: str, variant: str) -> int:
-    """Splits in which the code's number is not one: a density with deviation zero."""
+    """Splits in which the code's number is not one: a density with standard deviation zero."""
     cells = [found.get(cell_name(*setting, method, seed), {}).get("code", {}).get(variant, {}) for seed in range(100)]
     return sum(metric in cell and cell[metric] is None for cell in cells)
 
@@ -86,9 +86,9 @@ def beside_code(found: Found, settings: list[Setting]) -> str:
         "### Predictions of the paper's code from the same draws: NLL\n\n"
         f"*Sound* is the column of the recipe above. {legend}. For Student-t noise the code leaves out the spread of "
         "the posterior, except in conformal intervals; its tempering was not computed for it. Which of the last three "
-        "feeds the paper's table is not recorded. *Undefined*: the interval that the code takes a deviation from has "
-        "width 0 in some splits. Where NLL is in the hundreds the learned noise is at the smallest that GPyTorch "
-        f"allows (a deviation of 0.01), and plain intervals cover next to nothing.\n\n{table}"
+        "feeds the paper's table is not recorded. *Undefined*: the interval that the code takes a standard deviation "
+        "from has width 0 in some splits. Where NLL is in the hundreds the learned noise is at the smallest that "
+        f"GPyTorch allows (a standard deviation of 0.01), and plain intervals cover next to nothing.\n\n{table}"
     )
 
 

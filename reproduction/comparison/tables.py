@@ -46,9 +46,10 @@ def regression(found: Found) -> str:
     """Markdown of the regressions."""
     likelihoods = ("gaussian", "student_t")
     notes = (
-        "The target has training mean 0 and deviation 1. NLL is the mean negative log predictive density, noise and "
-        "uncertainty of f integrated; CRPS is closed for Gaussian noise and from 2,000 draws for Student-t. Conformal "
-        "intervals are corrected on the validation rows. *exact GP*: Matérn-5/2, by its marginal likelihood, up to "
+        "The target has training mean 0 and standard deviation 1. NLL is the mean negative log predictive density, "
+        "noise and uncertainty of f integrated; CRPS is closed for Gaussian noise and from 2,000 draws for Student-t. "
+        "Conformal intervals are corrected on the validation rows. *exact GP*: Matérn-5/2, by its marginal "
+        "likelihood, up to "
         "2,500 training rows. The narrowest intervals are bold whatever they cover."
     )
     parts = [_LEGEND, _METHODS, notes, _settings(found)]

@@ -1,8 +1,8 @@
 """Sparse variational Gaussian processes of GPyTorch, as a practitioner would run them.
 
-Matérn-5/2 with a lengthscale for each column and an output scale, a constant mean, standardised inputs, a whitened
-variational law, float64. Everything is learned, inducing points (k-means at first) included, by Adam at 0.01 with
-batches of 1024 on the evidence lower bound, on the device that JAX uses. `descent` has the paper's version. Heavy
+Matérn-5/2 with a lengthscale per column and an output scale, a constant mean, standardised inputs, a whitened
+variational distribution, float64. Everything is learned, inducing points (k-means at first) included, by Adam at 0.01
+with batches of 1024 on the evidence lower bound, on the device that JAX uses. `descent` has the paper's version. Heavy
 imports are inside functions.
 """
 
@@ -105,18 +105,18 @@ def as_practitioner(train: Part, likelihood: str, number: int, seed: int, limit:
 
 
 def predictor(trained: Trained, likelihood: str) -> Callable[[np.ndarray], Prediction]:
-    """The law of f, which is normal, with the learned noise; GPyTorch's labels have a probit link."""
+    """The distribution of f, which is normal, with the learned noise; GPyTorch's labels have a probit link."""
     import gpytorch
     import torch
 
     trained.model.eval()
     trained.likelihood.eval()
     noise = trained.likelihood
-    law: Any = ko.likelihoods.Bernoulli(link="probit")
+    observed: Any = ko.likelihoods.Bernoulli(link="probit")
     if likelihood == "gaussian":
-        law = ko.likelihoods.Gaussian(noise.noise.detach().sqrt().item())
+        observed = ko.likelihoods.Gaussian(noise.noise.detach().sqrt().item())
     elif likelihood == "student_t":
-        law = ko.likelihoods.StudentT(noise.deg_free.detach().item(), noise.noise.detach().sqrt().item())
+        observed = ko.likelihoods.StudentT(noise.deg_free.detach().item(), noise.noise.detach().sqrt().item())
 
     def predict(x: np.ndarray) -> Prediction:
         means, deviations = [], []
@@ -125,21 +125,21 @@ def predictor(trained: Trained, likelihood: str) -> Callable[[np.ndarray], Predi
                 latent = trained.model(torch.as_tensor(x[begin : begin + BATCH], dtype=torch.float64))
                 means.append(latent.mean.cpu().numpy())
                 deviations.append(latent.variance.clamp_min(0.0).sqrt().cpu().numpy())
-        return normal_latent(law, np.concatenate(means), np.concatenate(deviations))
+        return normal_latent(observed, np.concatenate(means), np.concatenate(deviations))
 
     return predict
 
 
 def sparse_model(points: np.ndarray, kernel: Any, *, learn_points: bool, mean: Any = None) -> Any:
-    """GPyTorch's sparse process with a whitened variational law; the mean is a learned constant unless given."""
+    """GPyTorch's sparse process, whitened; the mean is a learned constant unless given."""
     import gpytorch
     import torch
 
     class Sparse(gpytorch.models.ApproximateGP):
         def __init__(self) -> None:
-            law = gpytorch.variational.CholeskyVariationalDistribution(len(points))
+            family = gpytorch.variational.CholeskyVariationalDistribution(len(points))
             strategy = gpytorch.variational.VariationalStrategy(
-                self, torch.as_tensor(points, dtype=torch.float64), law, learn_inducing_locations=learn_points
+                self, torch.as_tensor(points, dtype=torch.float64), family, learn_inducing_locations=learn_points
             )
             super().__init__(strategy)
             self.mean_module = gpytorch.means.ConstantMean() if mean is None else mean
@@ -174,7 +174,7 @@ def _likelihood(name: str, learned: Any) -> Any:
         return gpytorch.likelihoods.StudentTLikelihood().double()
     positive = gpytorch.constraints.Positive()
     student = gpytorch.likelihoods.StudentTLikelihood(deg_free_constraint=positive).double()
-    # Beyond a thousand the law is normal to every digit that matters.
+    # Beyond a thousand it is normal to every digit that matters.
     student.deg_free = min(float(learned.degrees_of_freedom), 1e3)
     student.raw_deg_free.requires_grad_(False)
     student.noise = float(learned.scale) ** 2

@@ -1,4 +1,4 @@
-"""GPyTorch's sparse variational Gaussian process on a model of kosambi, with the laws of f that it passes through."""
+"""GPyTorch's sparse variational Gaussian process on a model of kosambi, and what its training passes through."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from reproduction.comparison.variational import r_kernel, sparse_model
 
 LEARNING_RATE = 0.02
 LOOKS = (1, 3, 10, 30, 100, 200, 400, 800, 1500, 3000, 6000, 10_000)
-"""Steps after which the law is looked at."""
+"""Steps after which the distribution is looked at."""
 
 
-class NormalLaw(NamedTuple):
+class Normal(NamedTuple):
     """q(f) at the inputs that are judged, after some steps."""
 
     mean: Float[np.ndarray, " T"]
@@ -28,15 +28,15 @@ class NormalLaw(NamedTuple):
     """Of the steps alone."""
 
 
-def normal_laws(
+def normals(
     problem: Problem, points: Float[np.ndarray, "M D"], x: Float[np.ndarray, "T D"], seconds: float
-) -> Iterator[NormalLaw]:
+) -> Iterator[Normal]:
     """Train with Adam on all data at once, whitened, with hyperparameters and inducing points that stay as they are.
 
     Arguments:
         problem: with the paper's prior and a `Bernoulli` or `StudentT` likelihood.
         points: inducing points.
-        x: where the law is looked at.
+        x: where the distribution of f is looked at.
         seconds: when to stop.
     """
     import gpytorch
@@ -64,8 +64,8 @@ def normal_laws(
         spent = now
         model.eval()
         with torch.no_grad():
-            law = model(judged)
-            yield NormalLaw(law.mean.numpy(), law.covariance_matrix.numpy(), step, spent)
+            latent = model(judged)
+            yield Normal(latent.mean.numpy(), latent.covariance_matrix.numpy(), step, spent)
         model.train()
         if spent >= seconds:
             return
