@@ -71,7 +71,7 @@ def as_levels(name: str, values: ArrayLike) -> Float[Array, " Q"]:
 def check_distribution(prediction: Law, what: str) -> None:
     """Refuse likelihoods without a distribution function."""
     likelihood = prediction.likelihood
-    if likelihood.is_density and (likelihood.has_distribution or likelihood.num_labels is not None):
+    if likelihood.is_density and (likelihood.has_cdf or likelihood.num_labels is not None):
         return
     raise InputError(
         f"`{type(likelihood).__name__}` has no distribution function of an observation, so there is no {what}. Use a "

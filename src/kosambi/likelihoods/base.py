@@ -1,114 +1,96 @@
-r"""The likelihood contract: a cost c(y, f) for one datum (`AbstractCost`), and what it says about observations.
+r"""`AbstractLikelihood`: a specification, what follows from it, and the calls that check and compile.
 
-Densities, moments, draws, distribution functions and predictive densities for a normal f. Most have defaults that go by
-quadrature; concrete classes replace them by closed forms where those are faster or stabler.
+Three layers, one file each: what is written (`specification`), what is derived (`expectations`, `predictive`), and here
+what is called. A new likelihood subclasses `AbstractLikelihood` in a file of its own, and is listed in
+`kosambi.likelihoods`.
 """
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+import warnings
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_float_array, check_finite, check_key, is_traced
+from kosambi._core.errors import as_float_array, check_key, is_traced
 from kosambi._core.precision import compiled, public
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.likelihoods.cost import AbstractCost, integrate
-from kosambi.likelihoods.predictive import log_concave_integral
-from kosambi.likelihoods.quadrature import FEWEST_NODES, Rule, nodes_for, trapezoidal
-
-# Nodes of a predictive density between the ends of its integrand, at least.
-_FEWEST_FOR_DENSITY = 68
+from kosambi.likelihoods.predictive import AbstractPredictive
+from kosambi.likelihoods.quadrature import FEWEST_NODES, Rule, trapezoidal
 
 
-class AbstractLikelihood(AbstractCost):
-    """A cost c(y, f), with everything that a target, a prediction or a bound asks of it."""
+class AbstractLikelihood(AbstractPredictive):
+    """How observations depend on the latent function: a cost c(y, f) = −log p(y | f), and all that follows from it.
 
-    @property
-    def is_density(self) -> bool:
-        """Whether exp(−c) is a normalised density of y."""
-        return True
+    A likelihood of your own needs two members, and a third unless any finite number can be observed:
 
-    @property
-    def is_discrete(self) -> bool:
-        """Whether observations are whole numbers: labels or counts."""
-        return False
+    * `raw_cost(y, f)`: the cost of one observation, in plain JAX, elementwise, constants included;
+    * `is_convex`: whether it is convex in f;
+    * `check(y)`: the observations as a float64 vector, or an error that says which are not possible.
 
-    @property
-    def num_labels(self) -> int | None:
-        """How many labels there are, 0, 1, …; None where observations are not labels."""
-        return None
+    Parameters are fields that hold arrays, and are learned unless `supports` says "fixed". With these alone there are
+    draws of functions, summaries of f, predictive densities and, for labels (`num_labels`), probabilities. More comes
+    with
 
-    @property
-    def has_moments(self) -> bool:
-        """Whether the mean of an observation is known."""
-        return type(self).raw_mean is not AbstractLikelihood.raw_mean
+    * `raw_mean`, `raw_variance`: mean and variance of an observation; `raw_draw`: draws of them;
+    * `cdf`: quantiles and intervals; with `is_discrete` and `lowest` for counts;
+    * `strip`: as many quadrature nodes as needed; `lipschitz`, `curvature_range`: proven bounds in the certificate;
+    * `raw_rough_latent`, `started_from`: better starts of searches; `in_units`: standardised observations;
+    * `short_name`, `standard`: a name for estimators and the command line.
 
-    @property
-    def has_distribution(self) -> bool:
-        """Whether the distribution function of an observation is known."""
-        names = ("distribution", "predictive_distribution")
-        return any(getattr(type(self), name) is not getattr(AbstractLikelihood, name) for name in names)
+    A closed form replaces what is derived otherwise: `raw_derivative`, `raw_second_derivative`, `raw_expected_cost`,
+    `raw_moments`, `raw_log_predictive`, `predictive_cdf` and the like.
 
-    @property
-    def lowest(self) -> float:
-        """The smallest observation that is possible."""
-        return -np.inf
+    >>> import jax, jax.numpy as jnp, numpy as np, kosambi as ko
+    >>> class Logistic(ko.likelihoods.AbstractLikelihood):
+    ...     '''y = f + logistic noise.'''
+    ...
+    ...     is_convex = True
+    ...
+    ...     def raw_cost(self, y, f):
+    ...         return y - f + 2.0 * jax.nn.softplus(f - y)
+    >>> x = np.linspace(0.0, 1.0, 20)[:, None]
+    >>> posterior = ko.infer(jax.random.key(0), ko.kernels.Matern52(), Logistic(), x, np.sin(x[:, 0]), num_inducing=5)
+    >>> posterior.log_predictive_density(x[:2], [0.0, 0.1]).shape
+    (2,)
+    """
 
-    def raw_mean(self, f: Array) -> Array:
-        """E[y | f], traceable."""
-        raise self.no_density("an observation mean")
+    @public
+    def cost(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
+        """c(y, f), constants included. Values of y are not checked, so that it can be probed anywhere."""
+        return _elementwise(self, "raw_cost", as_float_array("y", y), as_float_array("f", f))
 
-    def raw_variance(self, f: Array) -> Array:
-        """Var[y | f], traceable."""
-        raise self.no_density("an observation variance")
+    @public
+    def derivative(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
+        """∂c/∂f; with C latent functions the gradient, (..., C)."""
+        return _elementwise(self, "raw_derivative", as_float_array("y", y), as_float_array("f", f))
 
-    def raw_draw(self, key: Key, f: Array) -> Array:
-        """One observation for each f, traceable."""
-        raise self.no_density("draws of observations")
+    @public
+    def second_derivative(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
+        """∂²c/∂f²; with C latent functions the Hessian, (..., C, C)."""
+        return _elementwise(self, "raw_second_derivative", as_float_array("y", y), as_float_array("f", f))
 
-    def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
-        """log E exp(−c(y, mean + deviation·ξ)) by quadrature, around the mode of a convex cost; traceable."""
-        if self.is_convex and self.num_latents == 1:
-            shape = jnp.broadcast_shapes(jnp.shape(y), jnp.shape(mean), jnp.shape(deviation))
-            y, mean, deviation = (jnp.broadcast_to(v, shape) for v in (y, mean, deviation))
-            cost, slope = (lambda f: self.raw_cost(y, f)), (lambda f: self.raw_derivative(y, f))
-            return log_concave_integral(cost, slope, mean, deviation, max(rule.nodes.shape[0], _FEWEST_FOR_DENSITY))
+    @public
+    def curvature(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
+        """A positive semi-definite curvature: the Hessian of a convex cost, Fisher or clipped otherwise."""
+        return _elementwise(self, "raw_curvature", as_float_array("y", y), as_float_array("f", f))
 
-        def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
-            x, log_weight = node
-            return jnp.logaddexp(total, log_weight - self.raw_cost(y, mean + deviation * x)), None
+    @public
+    def expected_cost(
+        self, y: ArrayLike, mean: ArrayLike, deviation: ArrayLike, *, num_nodes: int | None = None
+    ) -> Float[Array, "..."]:
+        """E c(y, f) for f ~ N(mean, deviation²): closed form, or quadrature.
 
-        start = jnp.full(jnp.broadcast_shapes(jnp.shape(y), jnp.shape(mean), jnp.shape(deviation)), -jnp.inf)
-        return jax.lax.scan(add, start, (rule.nodes, jnp.log(rule.weights)))[0]
-
-    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
-        """Mean and variance of an observation for f ~ N(mean, deviation²), traceable; by quadrature here."""
-        first = integrate(lambda f: self.raw_mean(f), mean, deviation, rule)
-        spread = integrate(lambda f: self.raw_variance(f) + jnp.square(self.raw_mean(f) - first), mean, deviation, rule)
-        return first, spread
-
-    def raw_probabilities(self, mean: Array, deviation: Array, rule: Rule) -> Array:
-        """P(y = k) for each label k, along a new last axis, for f ~ N(mean, deviation²), traceable."""
-        raise InputError(
-            f"`{type(self).__name__}` has no labels, so there are no probabilities. Use `quantile`, `interval` or "
-            "`log_predictive_density`."
-        )
-
-    def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """P(observation ≤ y | f), elementwise; with NumPy and SciPy, whose special functions are the fastest."""
-        raise InputError(
-            f"`{type(self).__name__}` has no distribution function, so there are no quantiles. Use a likelihood that "
-            "has one, or look at `posterior.functions(key)` and the summaries of f."
-        )
-
-    def predictive_distribution(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
-        """P(observation ≤ y) for f ~ N(mean, deviation²), elementwise; with NumPy."""
-        total = np.zeros(np.broadcast_shapes(np.shape(y), np.shape(mean), np.shape(deviation)))
-        for node, weight in zip(rule.nodes, rule.weights, strict=True):
-            total += weight * self.distribution(y, mean + deviation * node)
-        return total
+        Arguments:
+            y: observations.
+            mean: of f, (..., C) with C latent functions.
+            deviation: the standard deviation of f.
+            num_nodes: of the quadrature; chosen from the largest deviation and the likelihood's `strip` when None.
+        """
+        deviation = as_float_array("deviation", deviation)
+        rule = self.rule(deviation, num_nodes)
+        return _expected_cost(self, as_float_array("y", y), as_float_array("mean", mean), deviation, rule)
 
     @public
     def log_density(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
@@ -119,12 +101,12 @@ class AbstractLikelihood(AbstractCost):
 
     @public
     def observation_mean(self, f: ArrayLike) -> Float[Array, "..."]:
-        """E[y | f]."""
+        """E[y | f]; for `Categorical` the class probabilities, (..., C)."""
         return _of_latent(self, "raw_mean", as_float_array("f", f))
 
     @public
     def observation_variance(self, f: ArrayLike) -> Float[Array, "..."]:
-        """Var[y | f]."""
+        """Var[y | f]; for `Categorical` that of each class, (..., C)."""
         return _of_latent(self, "raw_variance", as_float_array("f", f))
 
     @public
@@ -143,29 +125,36 @@ class AbstractLikelihood(AbstractCost):
         arrays = (as_float_array("y", y), as_float_array("mean", mean), deviation)
         return _log_predictive(self, *arrays, trapezoidal(count))
 
-    def density_nodes(self, deviation: np.ndarray) -> np.ndarray:
-        """How many nodes the predictive density of each input needs."""
-        return np.array([nodes_for(self.strip, float(value)) for value in np.ravel(deviation)], dtype=int)
+    def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Deprecated name of `cdf`."""
+        _warn_of_distribution(stacklevel=3)
+        return self.cdf(y, f)
 
-    def distribution_width(self, y: np.ndarray) -> np.ndarray:
-        """The scale on which P(observation ≤ y | f) changes with f."""
-        return np.full(np.shape(y), self.strip / 3.0)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "distribution" in vars(cls):
+            # A class that was written for version 0.1.0.
+            _warn_of_distribution(stacklevel=4)
+            if "cdf" not in vars(cls):
+                cls.cdf = vars(cls)["distribution"]  # type: ignore[method-assign]
 
-    def thresholds(self, y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray | None, np.ndarray] | None:
-        """Between which f an observation is at most y, for a uniform t: P(observation ≤ y | f) = P(lower < f ≤ upper).
 
-        With them P(observation ≤ y) is an average of normal distribution functions, which is smooth where the noise is
-        narrow beside the deviation of f. `lower` is None where there is none; None for both if they are not known.
-        """
-        del y, t
-        return None
+def _warn_of_distribution(stacklevel: int) -> None:
+    warnings.warn(
+        "`distribution` of a likelihood is now called `cdf`.",
+        DeprecationWarning,
+        stacklevel=stacklevel,
+    )
 
-    def no_density(self, what: str) -> InputError:
-        """The error to raise where `what` is asked for and only a density could give it."""
-        return InputError(
-            f"`{type(self).__name__}` is a loss without a density of y, so there is no such thing as {what}. "
-            "Use a likelihood with a density, for example `StudentT` in place of `Huber`."
-        )
+
+@compiled
+def _elementwise(likelihood: AbstractLikelihood, name: str, y: Array, f: Array) -> Array:
+    return getattr(likelihood, name)(y, f)
+
+
+@compiled
+def _expected_cost(likelihood: AbstractLikelihood, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+    return likelihood.raw_expected_cost(y, mean, deviation, rule)
 
 
 @compiled
@@ -181,25 +170,3 @@ def _draw(likelihood: AbstractLikelihood, key: Key, f: Array) -> Array:
 @compiled
 def _log_predictive(likelihood: AbstractLikelihood, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
     return likelihood.raw_log_predictive(y, mean, deviation, rule)
-
-
-def as_observations(name: str, y: ArrayLike) -> Float[Array, " N"]:
-    """A checked vector of finite observations."""
-    array = as_float_array("y", y)
-    if array.ndim != 1:
-        raise InputError(
-            f"`{name}` needs y of shape (N,). Got shape {array.shape}. Write `np.ravel(y)` for one column."
-        )
-    if array.shape[0] == 0:
-        raise InputError(f"`{name}` needs at least one observation. Got an empty y.")
-    check_finite("y", array)
-    return array
-
-
-def check_values(name: str, y: Array, allowed: Array, needed: str, remedy: str) -> Array:
-    """Refuse observations outside the range of a likelihood, showing a few of them."""
-    if not is_traced(y) and not np.all(allowed):
-        bad = np.unique(np.asarray(y)[~np.asarray(allowed)])
-        shown = ", ".join(f"{value:g}" for value in bad[:4]) + (", ..." if bad.size > 4 else "")
-        raise InputError(f"`{name}` needs y {needed}. Got values {shown}. {remedy}")
-    return y

@@ -1,4 +1,4 @@
-"""Any likelihood by writing its cost: one datum at a time (`Custom`), or for all data together (`CustomJoint`)."""
+"""Any likelihood by writing its cost: of one observation (`Custom`), or of all of them together (`CustomJoint`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from jaxtyping import Float
 
 from kosambi._core.errors import InputError
 from kosambi._core.types import Array, ArrayLike
-from kosambi.likelihoods.base import AbstractLikelihood, as_observations
+from kosambi.likelihoods.base import AbstractLikelihood
+from kosambi.likelihoods.checks import as_observations
 
 # Where a custom cost is probed for differentiability.
 _PROBES = np.array([-2.3, -0.7, 0.3, 1.1, 2.9])
@@ -58,12 +59,10 @@ class Custom(AbstractLikelihood):
 
     @property
     def is_convex(self) -> bool:
-        """As declared."""
         return self.declared_convex
 
     @property
     def is_density(self) -> bool:
-        """As declared."""
         return self.declared_density
 
     @property
@@ -78,17 +77,7 @@ class Custom(AbstractLikelihood):
         return array
 
     def raw_cost(self, y: Array, f: Array) -> Array:
-        """The function, elementwise."""
         return jnp.vectorize(self.function)(y, f)
-
-    def no_density(self, what: str) -> InputError:
-        """As for any loss, or what a density alone cannot give."""
-        if not self.declared_density:
-            return super().no_density(what)
-        return InputError(
-            f"`Custom` knows the density of one observation and nothing else, so it cannot give {what}. Use "
-            "`log_predictive_density`, or the summaries of f."
-        )
 
 
 def check_cost(function: Callable[[Array, Array], Array], y: float) -> None:
@@ -104,7 +93,7 @@ def check_cost(function: Callable[[Array, Array], Array], y: float) -> None:
     if getattr(shape, "shape", None) != ():
         raise InputError(
             f"`Custom(cost)` must return one number for one y and one f. It returned shape "
-            f"{getattr(shape, 'shape', type(shape).__name__)}. For a loss of all data together use `CustomJoint`."
+            f"{getattr(shape, 'shape', type(shape).__name__)}. For a loss of all of them together use `CustomJoint`."
         )
     if not jnp.issubdtype(shape.dtype, jnp.floating):
         raise InputError(
@@ -152,12 +141,10 @@ class CustomJoint(AbstractLikelihood):
 
     @property
     def is_convex(self) -> bool:
-        """As declared."""
         return self.declared_convex
 
     @property
     def is_density(self) -> bool:
-        """No: it is a loss."""
         return False
 
     @property
@@ -173,7 +160,7 @@ class CustomJoint(AbstractLikelihood):
         if getattr(shape, "shape", None) != ():
             raise InputError(
                 f"`CustomJoint(loss)` must return one number. It returned {getattr(shape, 'shape', shape)}. "
-                "Sum over the data, or use `Custom` for a cost of one datum."
+                "Sum over the observations, or use `Custom` for a cost of one observation."
             )
         return array
 
@@ -182,8 +169,7 @@ class CustomJoint(AbstractLikelihood):
         return self.function(y, f) if self.takes_observations else self.function(f)
 
     def raw_cost(self, y: Array, f: Array) -> Array:
-        """There is no cost of one datum."""
-        raise InputError("`CustomJoint` has no cost of one datum, only `loss(y, f)` of all data together.")
+        raise InputError("`CustomJoint` has no cost of one observation, only `loss(y, f)` of all of them together.")
 
 
 def _as_name(owner: str, name: object) -> str | None:

@@ -11,11 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.errors import as_number, as_positive
+from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.likelihoods.base import AbstractLikelihood, as_observations
-from kosambi.likelihoods.continuous import LOG_2PI, normal_distribution
-from kosambi.likelihoods.cost import tiny
-from kosambi.likelihoods.quadrature import REACH, Rule
+from kosambi.likelihoods.base import AbstractLikelihood
+from kosambi.likelihoods.normal import LOG_2PI, normal_cdf
+from kosambi.likelihoods.quadrature import REACH, Rule, tiny
+from kosambi.likelihoods.specification import Rescaled
 
 # Nodes over the logarithm of the noise, for a density.
 _NOISE_NODES = 816
@@ -30,8 +31,8 @@ def _precision(log_noise: Array) -> Array:
 class HeteroscedasticGaussian(AbstractLikelihood):
     """y = location + scale (f_0 + e^{f_1} ε): two latent functions, the mean and the logarithm of the noise.
 
-    Not convex jointly. Both functions have one prior, so the first should be about as large as a logarithm: give data
-    in other units a location and a scale.
+    Not convex jointly. Both functions have one prior, so the first should be about as large as a logarithm: give
+    observations in other units a location and a scale.
 
     Arguments:
         location: a number, which is not learned.
@@ -42,9 +43,11 @@ class HeteroscedasticGaussian(AbstractLikelihood):
     array([7.389056])
     """
 
+    short_name: ClassVar[str | None] = "heteroscedastic"
+    supports: ClassVar[Mapping[str, str]] = {"location": "fixed", "scale": "fixed"}
+
     location: Float[Array, ""]
     scale: Float[Array, ""]
-    supports: ClassVar[Mapping[str, str]] = {"location": "fixed", "scale": "fixed"}
 
     def __init__(self, location: ArrayLike = 0.0, scale: ArrayLike = 1.0) -> None:
         self.location = as_number("HeteroscedasticGaussian(location=...)", location)
@@ -55,17 +58,11 @@ class HeteroscedasticGaussian(AbstractLikelihood):
 
     @property
     def num_latents(self) -> int:
-        """The mean, and the logarithm of the noise."""
         return 2
 
     @property
     def is_convex(self) -> bool:
-        """No, not in both together."""
         return False
-
-    def check(self, y: ArrayLike) -> Float[Array, " N"]:
-        """Finite numbers."""
-        return as_observations("HeteroscedasticGaussian", y)
 
     def raw_cost(self, y: Array, f: Array) -> Array:
         """(z − f_0)² e^{−2f_1}/2 + f_1 + log scale + ½ log 2π with z = (y − location)/scale."""
@@ -92,20 +89,17 @@ class HeteroscedasticGaussian(AbstractLikelihood):
         return jnp.stack([jnp.stack([weight, zero], axis=-1), jnp.stack([zero, two], axis=-1)], axis=-2)
 
     def raw_rough_latent(self, y: Array) -> Array:
-        """z, and half of its deviation as noise."""
+        """z, and half of its standard deviation as noise."""
         y = self._standardised(y)
         return jnp.stack([y, jnp.broadcast_to(jnp.log(0.5 * jnp.std(y) + tiny(y)), jnp.shape(y))], axis=-1)
 
     def raw_mean(self, f: Array) -> Array:
-        """location + scale f_0."""
         return self.location + self.scale * f[..., 0]
 
     def raw_variance(self, f: Array) -> Array:
-        """scale² e^{2f_1}."""
         return jnp.square(self.scale) * jnp.exp(2.0 * f[..., 1])
 
     def raw_draw(self, key: Key, f: Array) -> Array:
-        """location + scale (f_0 + e^{f_1} ε)."""
         noise = jnp.exp(f[..., 1]) * jax.random.normal(key, f.shape[:-1])
         return self.location + self.scale * (f[..., 0] + noise)
 
@@ -119,7 +113,6 @@ class HeteroscedasticGaussian(AbstractLikelihood):
         return squared + mean[..., 1] + jnp.log(self.scale) + 0.5 * LOG_2PI
 
     def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
-        """Its gradient."""
         del rule
         variance, error = jnp.square(deviation), self._standardised(y) - mean[..., 0]
         weight = _precision(mean[..., 1] - variance)
@@ -165,15 +158,20 @@ class HeteroscedasticGaussian(AbstractLikelihood):
         total = variance + jnp.exp(2.0 * (mean[..., 1] + variance))
         return self.location + self.scale * mean[..., 0], jnp.square(self.scale) * total
 
-    def distribution_width(self, y: np.ndarray) -> np.ndarray:
+    def cdf_width(self, y: np.ndarray) -> np.ndarray:
         """e^{2f_1} + σ² vanishes at an imaginary part of π/2."""
         return np.full(np.shape(y), np.pi / 6.0)
 
-    def predictive_distribution(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
+    def predictive_cdf(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
         """Φ with the variances added, averaged over the noise."""
         z = (y - self.location) / self.scale
         total = np.zeros(np.broadcast_shapes(np.shape(y), mean.shape[:-1], np.shape(deviation)))
         for node, weight in zip(rule.nodes, rule.weights, strict=True):
             sd = np.hypot(np.exp(mean[..., 1] + deviation * node), deviation)
-            total += weight * normal_distribution((z - mean[..., 0]) / sd)
+            total += weight * normal_cdf((z - mean[..., 0]) / sd)
         return total
+
+    def in_units(self, location: float, scale: float) -> Rescaled | None:
+        # The second function is a logarithm without a unit, so the first stays without one too.
+        moved = np.asarray(location + scale * self.location)
+        return Rescaled(with_fields(self, location=moved, scale=np.asarray(self.scale * scale)), 0.0, 1.0)

@@ -1,136 +1,129 @@
-r"""log ∫ p(y | f) N(f; μ, σ²) df wherever its mass lies: for convex costs, Student t, and squared rates.
+r"""What follows for an observation whose f is normal: moments, label probabilities, densities and cdfs.
 
-For a cost that is convex in f the integrand exp(−q), q(f) = c(y, f) + (f − μ)²/2σ², is log-concave with q'' ≥ 1/σ².
-Bisection finds its mode, which lies between μ and μ − σ²c'(y, μ), and then the two ends where it has fallen by e^{−36},
-at most 8.5 σ away. The trapezoidal rule between them resolves a likelihood however narrow or far off it is.
+    p(y) = ∫ p(y | f) N(f; μ, σ²) df
+
+and likewise for the moments and the cdf. Nothing here has to be written: quadrature gives it from the cost, `raw_mean`,
+`raw_variance` and `cdf`. A likelihood replaces a member where it has a closed form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import gammaln, log_ndtr
+import numpy as np
+from jaxtyping import Float
 
+from kosambi._core.errors import InputError
 from kosambi._core.types import Array
+from kosambi.likelihoods.expectations import AbstractExpectations
+from kosambi.likelihoods.integrals import log_concave_integral
+from kosambi.likelihoods.normal import normal_cdf, uniform_nodes
+from kosambi.likelihoods.quadrature import IS_WIDE, Rule, nodes_for, numbered_rule, rule_number
+from kosambi.likelihoods.specification import AbstractSpecification
 
-_DROP = 36.0
-_BISECTIONS = 45
-# Nodes of the integrals that are written out below.
-_NODES = 256
-
-
-def log_concave_integral(
-    cost: Callable[[Array], Array], slope: Callable[[Array], Array], mean: Array, deviation: Array, num_nodes: int
-) -> Array:
-    """log E exp(−cost(f)) for f ~ N(mean, deviation²), elementwise over arrays of one shape; traceable."""
-    safe = jnp.where(deviation > 0, deviation, 1.0)
-    precision = 1.0 / jnp.square(safe)
-
-    def objective(f: Array) -> Array:
-        return cost(f) + 0.5 * precision * jnp.square(f - mean)
-
-    pull = -jnp.square(safe) * slope(mean)
-    # A slope that overflows says nothing about the distance; exponential costs do, and bisection halves quickly.
-    pull = jnp.clip(jnp.nan_to_num(pull, posinf=1e30, neginf=-1e30), -1e4 * safe - 1e3, 1e4 * safe + 1e3)
-    low, high = jnp.minimum(mean, mean + pull), jnp.maximum(mean, mean + pull)
-    mode = _bisect(lambda f: slope(f) + precision * (f - mean) > 0, low, high)
-    floor = objective(mode) + _DROP
-    reach = jnp.sqrt(2.0 * _DROP) * safe
-    left = -_bisect(lambda f: objective(-f) > floor, -mode, -mode + reach)
-    right = _bisect(lambda f: objective(f) > floor, mode, mode + reach)
-    step = (right - left) / (num_nodes - 1)
-
-    def add(total: Array, i: Array) -> tuple[Array, None]:
-        return total + jnp.exp(floor - _DROP - objective(left + i * step)), None
-
-    total, _ = jax.lax.scan(add, jnp.zeros_like(mode), jnp.arange(num_nodes, dtype=mode.dtype))
-    log_scale = jnp.log(step) - 0.5 * jnp.log(2.0 * jnp.pi) - jnp.log(safe)
-    return jnp.where(deviation > 0, jnp.log(total) + log_scale - (floor - _DROP), -cost(mean))
+# Nodes of a predictive density between the ends of its integrand, at least.
+_FEWEST_FOR_DENSITY = 68
 
 
-def _bisect(is_beyond: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Where a condition that is false at `low` and true beyond some point turns true."""
+class AbstractPredictive(AbstractExpectations):
+    """What predictions ask of a likelihood, derived from its cost and from the distribution of y given f."""
 
-    def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        middle = 0.5 * (ends[0] + ends[1])
-        beyond = is_beyond(middle)
-        return jnp.where(beyond, ends[0], middle), jnp.where(beyond, middle, ends[1])
+    @property
+    def has_moments(self) -> bool:
+        """Whether the mean of an observation is known."""
+        return type(self).raw_mean is not AbstractSpecification.raw_mean
 
-    low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (low, high))
-    return 0.5 * (low + high)
+    @property
+    def has_cdf(self) -> bool:
+        """Whether the cumulative distribution function of an observation is known."""
+        is_own = type(self).cdf is not AbstractSpecification.cdf
+        return is_own or type(self).predictive_cdf is not AbstractPredictive.predictive_cdf
 
+    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
+        """Mean and variance of an observation for f ~ N(mean, deviation²), traceable; by quadrature."""
+        first = self.expected(lambda f: self.raw_mean(f), mean, deviation, rule)
+        spread = lambda f: self.raw_variance(f) + jnp.square(self.raw_mean(f) - first)
+        return first, self.expected(spread, mean, deviation, rule)
 
-def student_log_predictive(error: Array, deviation: Array, nu: Array, scale: Array) -> Array:
-    r"""log density of scale·t_ν + N(0, deviation²) at `error`: t as a normal variable with a random precision.
+    def raw_probabilities(self, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """P(y = k) for each label k, along a new last axis, for f ~ N(mean, deviation²), traceable; by quadrature."""
+        if self.num_labels is None:
+            raise InputError(
+                f"`{type(self).__name__}` has no labels, so there are no probabilities. Use `quantile`, `interval` or "
+                "`log_predictive_density`."
+            )
+        labels = [jnp.full((), float(k), dtype=jnp.result_type(mean, float)) for k in range(self.num_labels)]
+        each = lambda f: jnp.stack([jnp.exp(-self.raw_cost(label, f)) for label in labels], axis=-1)
+        return self.expected(each, mean, deviation, rule)
 
-    With λ = e^t ~ Gamma(ν/2, ν/2) the density is E N(error; 0, deviation² + scale²/λ), an integral over t whose
-    integrand is as smooth for a wide as for a narrow deviation. It lies between the t at which the law of λ, on either
-    side, has fallen by e^{−40}, and farther down for errors far out.
-    """
-    shape = jnp.broadcast_shapes(jnp.shape(error), jnp.shape(deviation))
-    square = jnp.broadcast_to(jnp.square(error), shape)
-    above, below = 92.0 / nu, 92.0 / (nu + 1.0)
-    high = jnp.log(1.0 + above + jnp.sqrt(2.0 * above))
-    far = jnp.log(jnp.maximum(square / ((nu + 1.0) * jnp.square(scale)), 1.0))
-    low = -far - below - jnp.sqrt(2.0 * below)
-    step = (high - low) / (_NODES - 1)
+    def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
+        """log E exp(−c(y, mean + deviation·ξ)), traceable; by quadrature, around the mode where the cost is convex."""
+        if self.is_convex and self.num_latents == 1:
+            shape = jnp.broadcast_shapes(jnp.shape(y), jnp.shape(mean), jnp.shape(deviation))
+            y, mean, deviation = (jnp.broadcast_to(v, shape) for v in (y, mean, deviation))
+            cost, slope = (lambda f: self.raw_cost(y, f)), (lambda f: self.raw_derivative(y, f))
+            return log_concave_integral(cost, slope, mean, deviation, max(rule.nodes.shape[0], _FEWEST_FOR_DENSITY))
+        if self.num_latents > 1:
+            return jnp.log(self.expected(lambda f: jnp.exp(-self.raw_cost(y, f)), mean, deviation, rule))
 
-    def add(total: Array, i: Array) -> tuple[Array, None]:
-        t = low + i * step
-        variance = jnp.square(deviation) + jnp.square(scale) * jnp.exp(-t)
-        log_normal = -0.5 * (jnp.log(2.0 * jnp.pi * variance) + square / variance)
-        return jnp.logaddexp(total, 0.5 * nu * (t - jnp.exp(t)) + log_normal), None
+        def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
+            x, log_weight = node
+            return jnp.logaddexp(total, log_weight - self.raw_cost(y, mean + deviation * x)), None
 
-    total, _ = jax.lax.scan(add, jnp.full(shape, -jnp.inf), jnp.arange(_NODES, dtype=square.dtype))
-    return total + jnp.log(step) + 0.5 * nu * jnp.log(0.5 * nu) - gammaln(0.5 * nu)
+        start = jnp.full(jnp.broadcast_shapes(jnp.shape(y), jnp.shape(mean), jnp.shape(deviation)), -jnp.inf)
+        return jax.lax.scan(add, start, (rule.nodes, jnp.log(rule.weights)))[0]
 
+    def density_nodes(self, deviation: np.ndarray) -> np.ndarray:
+        """How many nodes the predictive density of each input needs."""
+        return np.array([nodes_for(self.strip, float(value)) for value in np.ravel(deviation)], dtype=int)
 
-def squared_rate_log_predictive(y: Array, mean: Array, deviation: Array) -> Array:
-    r"""log E Poisson(y; f²) for f ~ N(mean, deviation²), y a count.
+    def predictive_cdf(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
+        """P(observation ≤ y) for f ~ N(mean, deviation²), elementwise; with NumPy, by quadrature."""
+        total = np.zeros(np.broadcast_shapes(np.shape(y), np.shape(mean), np.shape(deviation)))
+        for node, weight in zip(rule.nodes, rule.weights, strict=True):
+            total += weight * self.cdf(y, mean + deviation * node)
+        return total
 
-    e^{−f²} times the normal density is a normal density again, of mean m = μ/(1 + 2σ²) and variance v = σ²/(1 + 2σ²).
-    What is left is its moment of order 2y: an integral over f > 0 and one over f < 0, each of a log-concave function
-    whose mode is known.
-    """
-    shape = jnp.broadcast_shapes(jnp.shape(y), jnp.shape(mean), jnp.shape(deviation))
-    y, mean, deviation = (jnp.broadcast_to(v, shape) for v in (y, mean, deviation))
-    shrink = 1.0 / (1.0 + 2.0 * jnp.square(deviation))
-    outside = 0.5 * jnp.log(shrink) - jnp.square(mean) * shrink - gammaln(y + 1.0)
-    count, sd = jnp.maximum(y, 1.0), jnp.sqrt(shrink) * jnp.where(deviation > 0, deviation, 1.0)
+    def cdf_width(self, y: np.ndarray) -> np.ndarray:
+        """The scale on which P(observation ≤ y | f) changes with f; decides on the nodes of `mixture_cdf`."""
+        return np.full(np.shape(y), self.strip / 3.0)
 
-    def half(centre: Array) -> Array:
-        root = jnp.sqrt(jnp.square(centre) + 8.0 * count * jnp.square(sd))
-        mode = jnp.where(
-            centre > 0, 0.5 * (centre + root), 4.0 * count * jnp.square(sd) / (root - jnp.minimum(centre, 0.0))
-        )
+    def thresholds(self, y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray | None, np.ndarray] | None:
+        """Between which f an observation is at most y, for a uniform t: P(observation ≤ y | f) = P(lower < f ≤ upper).
 
-        def objective(f: Array) -> Array:
-            return 0.5 * jnp.square((f - centre) / sd) - 2.0 * count * jnp.log(f)
+        With them P(observation ≤ y) is an average of normal cdfs, which is smooth where the noise is narrow beside the
+        deviation of f. `lower` is None where there is none; None for both if they are not known.
+        """
+        del y, t
+        return None
 
-        floor = objective(mode) + _DROP
-        left = -_bisect(lambda f: objective(-f) > floor, -mode, jnp.zeros_like(mode))
-        right = _bisect(lambda f: objective(f) > floor, mode, mode + jnp.sqrt(2.0 * _DROP) * sd)
-        step = (right - left) / (_NODES - 1)
+    def mixture_cdf(
+        self, y: Float[np.ndarray, " P"], means: Float[np.ndarray, "K P *C"], deviation: Float[np.ndarray, " P"]
+    ) -> Float[np.ndarray, " P"]:
+        """P(observation ≤ y) at P inputs, where f follows K normal distributions of one deviation, equally likely.
 
-        def add(total: Array, i: Array) -> tuple[Array, None]:
-            return total + jnp.exp(floor - _DROP - objective(left + i * step)), None
+        Each input has the quadrature rule that its own deviation asks for, so that none depends on the others. Where
+        the noise is narrow beside f it is the noise that is integrated over, if the `thresholds` are known.
+        """
+        numbers = rule_number(3.0 * self.cdf_width(y), deviation)
+        values = np.empty(len(y))
+        for number in np.unique(numbers):
+            chosen = np.flatnonzero(numbers == number)
+            some = (y[chosen], means[:, chosen], deviation[chosen])
+            model = self.at_rows(chosen)
+            if number < IS_WIDE or (found := model._cdf_over_noise(*some)) is None:
+                found = model.predictive_cdf(*some, numbered_rule(int(number)))
+            values[chosen] = found.mean(axis=0)
+        return values
 
-        total, _ = jax.lax.scan(add, jnp.zeros_like(mode), jnp.arange(_NODES, dtype=mode.dtype))
-        return jnp.log(total * step / sd) - 0.5 * jnp.log(2.0 * jnp.pi) - (floor - _DROP)
-
-    moment = jnp.logaddexp(half(mean * shrink), half(-mean * shrink))
-    at_mean = 2.0 * y * jnp.log(jnp.maximum(jnp.abs(mean), 1e-300)) - jnp.square(mean)
-    plain = jnp.where(y > 0, at_mean, -jnp.square(mean)) - gammaln(y + 1.0)
-    return jnp.where(deviation > 0, outside + jnp.where(y > 0, moment, 0.0), plain)
-
-
-def log_upper_tail(a: Array) -> Array:
-    """a²/2 + log Φ(−a), without the cancellation of its two terms for a large a."""
-    far = jnp.maximum(a, 10.0)
-    inverse = 1.0 / jnp.square(far)
-    series = 1.0 - inverse * (1.0 - inverse * (3.0 - inverse * (15.0 - inverse * (105.0 - 945.0 * inverse))))
-    tail = jnp.log(series) - jnp.log(far) - 0.5 * jnp.log(2.0 * jnp.pi)
-    near = jnp.minimum(a, 10.0)
-    return jnp.where(a > 10.0, tail, 0.5 * jnp.square(near) + log_ndtr(-near))
+    def _cdf_over_noise(self, y: np.ndarray, means: np.ndarray, deviation: np.ndarray) -> np.ndarray | None:
+        uniform, weights = uniform_nodes()
+        if (ends := self.thresholds(y, uniform[:, None])) is None:
+            return None
+        total = np.zeros(means.shape)
+        lower, upper = ends
+        for i, weight in enumerate(weights):
+            total += weight * normal_cdf((upper[i] - means) / deviation)
+            if lower is not None:
+                total -= weight * normal_cdf((lower[i] - means) / deviation)
+        return total

@@ -6,22 +6,46 @@ For g analytic in a strip of half-width d around the real line, the error falls 
 distance to the nearest singularity of the cost, and nothing else matters. Gauss-Hermite with the same number of nodes
 spends most of them in the tails, and fails for heavy-tailed costs whose scale is below σ. Twice the larger difference
 to the rules with steps h/2 and h/3 estimates the error, also for a cost with kinks, where it falls as h² only.
+
+A `Rule` also says how its sum is evaluated, which decides between compile time, memory and speed: `AT_ONCE`,
+`IN_GROUPS` or `ONE_BY_ONE`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from kosambi._core.errors import InputError
+from kosambi._core.precision import Module
 from kosambi._core.types import Array
+
+AT_ONCE = "at once"
+"""All values of the integrand are held in memory; what every rule does where they are few."""
+IN_GROUPS = "in groups"
+"""A loop that writes out some nodes at a time: the fastest to run. For potentials, which are evaluated many times."""
+ONE_BY_ONE = "one by one"
+"""A loop over single nodes, whose derivative computes them again: the fastest to compile, and it holds the least.
+For derivatives in hyperparameters, and for integrals that are evaluated once."""
+EVALUATIONS = (AT_ONCE, IN_GROUPS, ONE_BY_ONE)
+"""The three ways."""
+
+# Nodes of a group. Fewer than two groups are written out as one.
+_GROUP = 17
+# Values of an integrand that are made at once. A loop over groups of nodes passes over memory less often, but writing
+# the nodes of a group out takes seconds to compile, and a minute where derivatives are taken.
+_VALUES_AT_ONCE = 2**18
 
 # Beyond this many standard deviations the normal density is below 1e-16.
 REACH = 8.5
 # A short list of node counts, so that models with nearly the same residual share compiled code.
 _COUNTS = (21, 34, 51, 68, 102, 136, 204, 272, 408, 544, 1088, 2176, 4352, 8704)
-EVIDENCE_NODES = 67
-"""Nodes where derivatives in hyperparameters are taken: a number without divisors, so that no group is written out."""
+# Nodes where derivatives in hyperparameters are taken.
+_EVIDENCE_NODES = 67
 # Fewer nodes than this do not even integrate the normal density.
 FEWEST_NODES = 13
 # The relative error aimed for, as a natural logarithm: 1e-11.
@@ -30,18 +54,46 @@ _DIGITS = 25.0
 _FEWER_DIGITS, _FEWER_REACH = 18.0, 5.8
 
 
-class Rule(NamedTuple):
-    """Nodes ξ_k, (K,), or (K, C) for C latent values together, and weights that sum to one."""
+class Rule(Module):
+    """Nodes ξ_k, (K,), or (K, C) for C latent values together, with weights that sum to one, and how to sum over them.
+
+    Arguments:
+        nodes: the values of ξ.
+        weights: (K,), that of each node.
+        evaluation: `AT_ONCE`, `IN_GROUPS` or `ONE_BY_ONE`.
+    """
 
     nodes: Array
     weights: Array
+    evaluation: str = eqx.field(static=True, default=IN_GROUPS)
+
+    def __check_init__(self) -> None:
+        if self.evaluation not in EVALUATIONS:
+            raise InputError(f"`Rule(evaluation=...)` must be one of {EVALUATIONS}. Got {self.evaluation!r}.")
 
 
-def trapezoidal(num_nodes: int) -> Rule:
-    """The rule with `num_nodes` nodes, symmetric about zero."""
+def trapezoidal(num_nodes: int, evaluation: str = IN_GROUPS) -> Rule:
+    """The trapezoidal rule with `num_nodes` nodes, symmetric about zero."""
     nodes = np.linspace(-REACH, REACH, num_nodes)
     weights = np.exp(-0.5 * nodes**2)
+    return Rule(nodes, weights / weights.sum(), evaluation)
+
+
+def evidence_rule() -> Rule:
+    """The trapezoidal rule where derivatives in hyperparameters are taken: ten digits for σ up to the strip."""
+    return trapezoidal(_EVIDENCE_NODES, ONE_BY_ONE)
+
+
+def gauss_hermite(num_nodes: int) -> Rule:
+    """Gauss-Hermite: the fewest nodes for an integrand that is nearly a polynomial over a few standard deviations."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(num_nodes)
     return Rule(nodes, weights / weights.sum())
+
+
+def cubature(num_latents: int) -> Rule:
+    """For C independent standard normal numbers: ±√C along each axis, exact for polynomials of degree three."""
+    axes = np.sqrt(num_latents) * np.eye(num_latents)
+    return Rule(np.concatenate([axes, -axes]), np.full(2 * num_latents, 0.5 / num_latents), AT_ONCE)
 
 
 def nodes_for(strip: float, largest_deviation: float) -> int:
@@ -52,16 +104,10 @@ def nodes_for(strip: float, largest_deviation: float) -> int:
     return next((count for count in _COUNTS if count >= wanted), _COUNTS[-1])
 
 
-def gauss_hermite(num_nodes: int) -> Rule:
-    """Gauss-Hermite: the fewest nodes for an integrand that is nearly a polynomial over a few deviations."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(num_nodes)
-    return Rule(nodes, weights / weights.sum())
-
-
-def cubature(num_latents: int) -> Rule:
-    """For C independent standard normal numbers: ±√C along each axis, exact for polynomials of degree three."""
-    axes = np.sqrt(num_latents) * np.eye(num_latents)
-    return Rule(np.concatenate([axes, -axes]), np.full(2 * num_latents, 0.5 / num_latents))
+def finer(rule: Rule) -> tuple[Rule, Rule]:
+    """The rules with a half and a third of the step. Two, because a kink can lie where one of them agrees by chance."""
+    steps = rule.nodes.shape[0] - 1
+    return trapezoidal(2 * steps + 1, ONE_BY_ONE), trapezoidal(3 * steps + 1, ONE_BY_ONE)
 
 
 # Rules of about eight digits for summaries: the largest deviation, in strips, that each is good for. What is said of
@@ -87,15 +133,42 @@ def numbered_rule(number: int) -> Rule:
         return gauss_hermite(_GAUSS[number][1])
     rule = trapezoidal(_TRAPEZOIDAL[number - len(_GAUSS)])
     inside = np.abs(rule.nodes) <= _FEWER_REACH
-    return Rule(rule.nodes[inside], rule.weights[inside] / rule.weights[inside].sum())
+    nodes, weights = rule.nodes[inside], rule.weights[inside] / rule.weights[inside].sum()
+    return Rule(nodes, weights, IN_GROUPS if number == len(_GAUSS) else ONE_BY_ONE)
 
 
-def largest_deviation(rule: Rule, strip: float) -> float:
-    """What a rule of `numbered_rule` is good for at most, from its number of nodes alone, so that it may be traced."""
-    return 2 * np.pi * strip * (rule.nodes.shape[0] - 1) / (_FEWER_DIGITS * 2 * _FEWER_REACH)
+def integrate(function: Callable[[Array], Array], mean: Array, deviation: Array, rule: Rule) -> Array:
+    """Σ_k w_k function(mean + deviation ξ_k), evaluated as the rule says; traceable."""
+    nodes, weights = rule.nodes, rule.weights
+    axes = jnp.ndim(mean + deviation * 0.0)
+    if nodes.ndim == 2:
+        at = jnp.reshape(nodes, (nodes.shape[0], *(1 for _ in range(axes - 1)), nodes.shape[1]))
+        return jnp.tensordot(weights, function(mean + deviation * at), axes=1)
+    if rule.evaluation == AT_ONCE or is_little(mean, deviation, rule):
+        at = jnp.reshape(nodes, (-1, *(1 for _ in range(axes))))
+        return jnp.tensordot(weights, function(mean + deviation * at), axes=1)
+    count = nodes.shape[0]
+    group = 1 if rule.evaluation == ONE_BY_ONE else count if count < 2 * _GROUP else _GROUP
+
+    def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
+        for i in range(part[0].shape[0]):
+            total = total + part[1][i] * function(mean + deviation * part[0][i])
+        return total, None
+
+    shape = jax.eval_shape(function, mean + deviation * nodes[0])
+    whole = count - count % group
+    grouped = (jnp.reshape(nodes[:whole], (-1, group)), jnp.reshape(weights[:whole], (-1, group)))
+    step = jax.checkpoint(add) if rule.evaluation == ONE_BY_ONE else add
+    total, _ = jax.lax.scan(step, jnp.zeros(shape.shape, dtype=shape.dtype), grouped)
+    return total if whole == count else add(total, (nodes[whole:], weights[whole:]))[0]
 
 
-def finer(rule: Rule) -> tuple[Rule, Rule]:
-    """The rules with a half and a third of the step. Two, because a kink can lie where one of them agrees by chance."""
-    steps = rule.nodes.shape[0] - 1
-    return trapezoidal(2 * steps + 1), trapezoidal(3 * steps + 1)
+def is_little(mean: Array, deviation: Array, rule: Rule) -> bool:
+    """Whether an integrand has so few values that all of them are made at once."""
+    size = int(np.prod(jnp.broadcast_shapes(jnp.shape(mean), jnp.shape(deviation))))
+    return size * rule.nodes.shape[0] <= _VALUES_AT_ONCE
+
+
+def tiny(array: Array) -> float:
+    """A positive number whose square is still representable in the precision of `array`."""
+    return 2.0 * float(np.sqrt(np.finfo(jnp.result_type(array, float)).tiny))

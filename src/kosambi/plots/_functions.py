@@ -78,7 +78,7 @@ def posterior(
     if link is not None:
         name = "P(y = 1 | f)" if likelihood.num_labels == 2 else "E[y | f]"
     axes, percent = as_axes(axes, (7.2, 4.0)), f"{100 * coverage:g} %"
-    has_law = likelihood.is_density and likelihood.has_distribution and prediction.is_noise_known
+    has_law = likelihood.is_density and likelihood.has_cdf and prediction.is_noise_known
     if with_data and has_law and not has_labels:
         wide, step = prediction.interval(coverage), "mid" if likelihood.is_discrete else None
         axes.fill_between(x, *wide, step=step, color=BLUE, alpha=0.13, lw=0, label=f"{percent} of y")

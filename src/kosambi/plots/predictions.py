@@ -76,6 +76,6 @@ def expected(law: Law) -> Float[Array, "N *C"]:
 def interval(law: Law, coverage: float) -> tuple[Array, Array] | None:
     """The central interval of an observation, where it has a distribution."""
     likelihood, known = law.likelihood, getattr(law, "is_noise_known", True)
-    if not (known and likelihood.is_density and likelihood.has_distribution):
+    if not (known and likelihood.is_density and likelihood.has_cdf):
         return None
     return law.interval(coverage)

@@ -17,17 +17,12 @@ from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_float_array, as_level
 from kosambi._core.types import Array, ArrayLike
-from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Gaussian
-from kosambi.likelihoods.continuous import normal_distribution
-from kosambi.likelihoods.quadrature import IS_WIDE, numbered_rule, rule_number
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.likelihoods.normal import normal_cdf
 from kosambi.posterior._quantiles import continuous_quantile, count_quantile, highest_density, highest_probability
-from kosambi.posterior.summaries import likelihood_at, log_density, moments, probabilities
+from kosambi.posterior.summaries import log_density, moments, probabilities
 
 _BLOCK_VALUES = 2**19
-# Uniform numbers Φ(ξ) with weights, for averages over noise: equal steps of ξ, which see far into both tails.
-_NODES = np.linspace(-6.5, 6.5, 105)
-_UNIFORMS = normal_distribution(_NODES)
-_WEIGHTS = np.exp(-0.5 * _NODES**2) / np.sum(np.exp(-0.5 * _NODES**2))
 
 
 class Prediction:
@@ -101,7 +96,7 @@ class Prediction:
     def probability(self) -> Float[Array, "N *L"]:
         """P(y = 1), (N,), for `Bernoulli`; P(y = k), (N, L), for `Categorical` and `Ordinal`."""
         table = self._label_probabilities
-        return np.ascontiguousarray(table[:, 1]) if isinstance(self.likelihood, Bernoulli) else table
+        return np.ascontiguousarray(table[:, 1]) if self.likelihood.is_binary else table
 
     @functools.cached_property
     def _label_probabilities(self) -> Float[Array, "N L"]:
@@ -187,7 +182,7 @@ class Prediction:
         elif self.is_noise_known and self.likelihood.is_density:
             if self.likelihood.has_moments:
                 table |= {"observation_mean": self.observation_mean, "observation_variance": self.observation_variance}
-            if self.likelihood.has_distribution:
+            if self.likelihood.has_cdf:
                 table |= dict(zip(("lower", "upper"), self.interval(coverage), strict=True))
         return pd.DataFrame(table | {"support": self.support})
 
@@ -224,7 +219,7 @@ class Prediction:
         if model.num_labels is not None:
             below = np.cumsum(np.asarray(self._label_probabilities), axis=1)
             return np.argmax(below >= q * (1.0 - 1e-12), axis=1).astype(float)
-        if not model.is_density or not model.has_distribution:
+        if not model.is_density or not model.has_cdf:
             raise model.no_density("a quantile of an observation")
         if self.num_points == 0:
             return np.empty(0)
@@ -250,11 +245,11 @@ class Prediction:
             return np.empty(0)
         sd = np.maximum(self.component_deviation, 1e-200)
 
-        def distribution(y: np.ndarray, points: np.ndarray) -> np.ndarray:
-            return normal_distribution((y - self.component_means[:, points]) / sd[points]).mean(axis=0)
+        def cdf(y: np.ndarray, points: np.ndarray) -> np.ndarray:
+            return normal_cdf((y - self.component_means[:, points]) / sd[points]).mean(axis=0)
 
         scale = np.maximum(self.standard_deviation, 1e-200)
-        return continuous_quantile(distribution, q, self.mean, scale, -np.inf)
+        return continuous_quantile(cdf, q, self.mean, scale, -np.inf)
 
     def _distribution(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
         """P(observation ≤ y) at some of the inputs, by their numbers; in blocks, on all cores."""
@@ -262,29 +257,11 @@ class Prediction:
         blocks = [slice(start, start + size) for start in range(0, points.shape[0], size)]
 
         def one(block: slice) -> np.ndarray:
-            some, at = points[block], y[block]
-            numbers = rule_number(3.0 * self.likelihood.distribution_width(at), self.component_deviation[some])
-            values = np.empty(len(some))
-            for number in np.unique(numbers):
-                chosen = numbers == number
-                values[chosen] = self._mixture_distribution(at[chosen], some[chosen], int(number))
-            return values
+            some = points[block]
+            means, deviation = self.component_means[:, some], self.component_deviation[some]
+            return self._model.at_rows(some).mixture_cdf(y[block], means, deviation)
 
         if len(blocks) < 2:
             return one(blocks[0]) if blocks else np.empty(0)
         with ThreadPoolExecutor() as pool:
             return np.concatenate(list(pool.map(one, blocks)))
-
-    def _mixture_distribution(self, y: np.ndarray, points: np.ndarray, number: int) -> np.ndarray:
-        means, deviation = self.component_means[:, points], self.component_deviation[points]
-        model = likelihood_at(self._model, points)
-        if number >= IS_WIDE and (ends := model.thresholds(y, _UNIFORMS[:, None])) is not None:
-            # The noise is narrow beside f, so it is the noise that is integrated over.
-            total = np.zeros(means.shape)
-            lower, upper = ends
-            for i, weight in enumerate(_WEIGHTS):
-                total += weight * normal_distribution((upper[i] - means) / deviation)
-                if lower is not None:
-                    total -= weight * normal_distribution((lower[i] - means) / deviation)
-            return total.mean(axis=0)
-        return model.predictive_distribution(y, means, deviation, numbered_rule(number)).mean(axis=0)

@@ -11,16 +11,16 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_number, as_positive, is_traced
+from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.likelihoods.base import AbstractLikelihood, as_observations
-from kosambi.likelihoods.continuous import LOG_2PI, location_variance, normal_distribution
+from kosambi.likelihoods.location import AbstractLocation
+from kosambi.likelihoods.normal import LOG_2PI, normal_cdf
 from kosambi.likelihoods.quadrature import Rule
 
 
-class ShiftMixture(AbstractLikelihood):
+class ShiftMixture(AbstractLocation):
     """Each observation is shifted by `shift` with `probability`, and it is not known which. Not convex in f.
 
     Arguments:
@@ -34,6 +34,7 @@ class ShiftMixture(AbstractLikelihood):
     """
 
     supports: ClassVar[Mapping[str, str]] = {"shift": "real", "probability": "unit"}
+    in_units_of_y: ClassVar[tuple[str, ...]] = ("shift", "noise")
 
     shift: Array
     probability: Array
@@ -51,7 +52,6 @@ class ShiftMixture(AbstractLikelihood):
 
     @property
     def is_convex(self) -> bool:
-        """No."""
         return False
 
     def curvature_range(self, y: np.ndarray) -> tuple[Array | float, Array | float] | None:
@@ -64,10 +64,6 @@ class ShiftMixture(AbstractLikelihood):
         """The two densities cancel where their logarithms differ by iπ: πσ²/|s| from the real line."""
         shift = abs(float(self.shift))
         return float(np.pi * self.noise**2 / shift) if shift > 0 else np.inf
-
-    def check(self, y: ArrayLike) -> Float[Array, " N"]:
-        """Finite numbers."""
-        return as_observations("ShiftMixture", y)
 
     def _shifted_share(self, y: Array, f: Array) -> Array:
         """P(b = 1 | y, f)."""
@@ -95,11 +91,9 @@ class ShiftMixture(AbstractLikelihood):
         return jnp.broadcast_to(1.0 / jnp.square(self.noise), jnp.broadcast_shapes(jnp.shape(y), jnp.shape(f)))
 
     def raw_rough_latent(self, y: Array) -> Array:
-        """y less the mean shift."""
         return y - self.shift * self.probability
 
     def raw_mean(self, f: Array) -> Array:
-        """f + s·p."""
         return f + self.shift * self.probability
 
     def raw_variance(self, f: Array) -> Array:
@@ -108,7 +102,6 @@ class ShiftMixture(AbstractLikelihood):
         return jnp.broadcast_to(variance, jnp.shape(f))
 
     def raw_draw(self, key: Key, f: Array) -> Array:
-        """f + s·b + σε."""
         key_shift, key_noise = jax.random.split(key)
         shifted = jax.random.bernoulli(key_shift, self.probability, jnp.shape(f))
         return f + self.shift * shifted + self.noise * jax.random.normal(key_noise, jnp.shape(f))
@@ -124,18 +117,19 @@ class ShiftMixture(AbstractLikelihood):
         plain = jnp.log1p(-self.probability) + normal(y - mean)
         return jnp.logaddexp(plain, jnp.log(self.probability) + normal(y - mean - self.shift))
 
-    def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
-        """The mean with its shift, and the variances added."""
-        del rule
-        return self.raw_mean(mean), location_variance(self, mean, deviation)
+    def cdf(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        return self._cdf(y, f, np.asarray(self.noise))
 
-    def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """Two normal distribution functions."""
-        return self.predictive_distribution(y, f, np.zeros(()), Rule(np.zeros(1), np.ones(1)))
-
-    def predictive_distribution(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
-        """Two of them with the variances added."""
+    def predictive_cdf(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:
+        """Two normal cdfs with the variances added."""
         del rule
-        sd = np.hypot(self.noise, deviation)
-        plain, shifted = (normal_distribution((y - mean - by) / sd) for by in (0.0, self.shift))
+        return self._cdf(y, mean, np.hypot(self.noise, deviation))
+
+    def _cdf(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+        plain, shifted = (normal_cdf((y - mean - by) / deviation) for by in (0.0, self.shift))
         return (1.0 - self.probability) * plain + self.probability * shifted
+
+    def started_from(self, y: np.ndarray, share: float, deviation: float) -> ShiftMixture:
+        del y
+        # The shift and its probability are what the user knows of the mixture; they are refined, not guessed.
+        return with_fields(self, noise=np.asarray(share * deviation))
