@@ -35,7 +35,7 @@ def test_energy_distance_of_equal_samples_is_zero(rng):
     assert energy_distance(a, a[::-1]) < 1e-12
 
 
-def test_yardstick_tells_another_law_from_noise(rng):
+def test_yardstick_tells_another_distribution_from_noise(rng):
     yardstick = Yardstick(rng.normal(size=(2000, 4)) * 3.0 + 5.0)
     noise = yardstick.noise(500)
     others = [rng.normal(size=(500, 4)) * 3.0 + 5.0 for _ in range(30)]
@@ -60,7 +60,7 @@ def test_error_of_a_difference_of_distances_against_repetition(rng):
     assert np.std(differences, ddof=1) == pytest.approx(np.mean(errors), rel=0.35)
 
 
-def test_slopes_of_exact_laws():
+def test_slopes_of_exact_powers():
     sizes = np.array([4, 8, 12, 32])
     line = power_law(sizes, 2.5 * sizes**-7.0)
     assert line.slope == pytest.approx(-7.0, abs=1e-10)
@@ -144,7 +144,7 @@ def _p_value(draws, mean, covariance):
     return min(1.0, (size + 1) * min(float(p_mean), 2.0 * float(tails.min())))
 
 
-def test_long_run_has_the_law_of_the_closed_form(gaussian_run):
+def test_long_run_has_the_distribution_of_the_closed_form(gaussian_run):
     problem, run = gaussian_run
     x_new = np.array([[-2.5], [-1.0], [0.3], [1.7], [3.5]])
     mean, covariance = _closed_form(problem, x_new)
@@ -160,7 +160,7 @@ def test_long_run_has_the_law_of_the_closed_form(gaussian_run):
     assert _p_value(mean + 1.15 * (draws - mean), mean, covariance) < 1e-3
 
 
-def test_latent_law_of_a_long_run(gaussian_run):
+def test_latent_distribution_of_a_long_run(gaussian_run):
     problem, run = gaussian_run
     x_new = np.array([[-1.0], [4.5]])
     mean, covariance = _closed_form(problem, x_new)
