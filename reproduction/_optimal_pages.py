@@ -121,8 +121,8 @@ def table(found: Found) -> str:
         "in standard deviations of the reference. Nats: by so much KL(posterior of M coordinates, full posterior) "
         "falls when the optimal potential takes the place of the projected one; never negative.",
         "",
-        "| problem | M | splits | unexplained | nats | gain | full − projected | distance: projected | optimal | floor | "
-        "mean error: projected, optimal | deviation error: projected, optimal |",
+        "| problem | M | splits | unexplained | nats | gain | full − projected | distance: projected | optimal | "
+        "floor | mean error: projected, optimal | deviation error: projected, optimal |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for e in rows:

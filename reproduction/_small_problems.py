@@ -65,9 +65,9 @@ def small_problem(likelihood: str, prior: str, num_rows: int, num_test: int = 0,
 def _prior(name: str, x: Float[np.ndarray, "N 1"]) -> Any:
     # Variances that make r about 1.5 at the data, and sixteen times that.
     if name == "process":
-        return ko.GaussianProcess(ko.kernels.Matern52(0.8, variance=1.5, active_dims=None))
-    kernel: Any = ko.kernels.Matern32(0.8, variance=2.8, active_dims=None)
+        return ko.GaussianProcess(ko.kernels.Matern52(lengthscale=0.8, variance=1.5, active_dims=None))
+    kernel: Any = ko.kernels.Matern32(lengthscale=0.8, variance=2.8, active_dims=None)
     if name != "rough_element":
         variance = 11.6 if name == "wide_element" else 2.9
-        kernel = ko.kernels.SquaredExponential(0.6, variance=variance, active_dims=None)
+        kernel = ko.kernels.SquaredExponential(lengthscale=0.6, variance=variance, active_dims=None)
     return ko.GaussianRandomElement(kernel, ko.measures.empirical(x))
