@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import kosambi as ko
+from kosambi.cli._data import split
 from kosambi.cli._metrics import _auc, classification_metrics, regression_metrics
 from kosambi.cli._run_folder import digest
-from kosambi.cli._split import split
 from tests.cli.houses import REGRESSION, houses
 
 

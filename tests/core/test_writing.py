@@ -9,7 +9,8 @@ import stat
 import numpy as np
 import pytest
 
-from kosambi._core.writing import as_json, printable, regular_or_absent, rescue_folder, versions, write_atomically
+import kosambi as ko
+from kosambi._core.writing import as_json, printable, regular_or_absent, rescue, versions, write_atomically
 
 
 @pytest.mark.parametrize("content", [b"new \xe2\x88\x91", "new ∑", lambda file: file.write(b"new \xe2\x88\x91")])
@@ -85,6 +86,9 @@ def test_names_cannot_command_a_terminal(text):
     assert shown.isprintable()
     assert shown.encode("utf-8")
     assert shown != text
+    error = ko.errors.InputError(f"Column `{text}` is odd.\nDrop it.")
+    assert str(error).split("\n")[-1] == "Drop it."
+    assert str(error).replace("\n", " ").isprintable()
 
 
 def test_versions_are_those_that_are_installed():
@@ -96,8 +100,22 @@ def test_versions_are_those_that_are_installed():
 
 
 def test_a_rescue_is_elsewhere(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "full"))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "absent"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    found = rescue_folder("kosambi-")
-    assert found is not None
-    assert found.parent == tmp_path
+    text = rescue(lambda folder: (folder / "file").write_text("kept"))
+    (folder,) = tmp_path.iterdir()
+    assert str(folder) in text
+    assert (folder / "file").read_text() == "kept"
+
+
+def test_a_rescue_that_fails_everywhere_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def fail(folder):
+        (folder / "file").write_text("half")
+        raise OSError(28, "No space left on device")
+
+    assert rescue(fail) == ""
+    assert list(tmp_path.iterdir()) == []

@@ -10,9 +10,17 @@ import jax
 import numpy as np
 
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi._core.writing import printable
 
 
-class InputError(ValueError):
+class _PrintableError(ValueError):
+    """An error whose message may quote names from outside, which must not command a terminal."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), lines=True)
+
+
+class InputError(_PrintableError):
     """An argument has the wrong shape, type or value; the message says the remedy."""
 
 
@@ -24,7 +32,7 @@ class DivergenceError(NumericalError):
     """A simulation left the range of floating point; the message says which step would be stable."""
 
 
-class FileError(ValueError):
+class FileError(_PrintableError):
     """A file cannot be written, or is not what `kosambi.save` wrote; the message names the file and the remedy."""
 
 

@@ -12,9 +12,11 @@ import math
 import os
 import platform
 import secrets
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,7 +42,12 @@ DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 """Failures of a disk, which are known only when something is written."""
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes | str | Callable[[BinaryIO], object]) -> None:
+def write_atomically(
+    path: str | os.PathLike[str],
+    content: bytes | str | Callable[[BinaryIO], object],
+    *,
+    commit: AbstractContextManager[object] | None = None,
+) -> None:
     r"""Write a file in one go: whoever looks sees the old file or the new one, never a part of it.
 
     The new content goes to a temporary file beside the final one, is flushed to disk, and takes the name of the old
@@ -50,6 +57,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str | Callab
     Arguments:
         path: of the file.
         content: bytes, text (written as UTF-8), or a function that writes to the binary file it is given.
+        commit: is entered for the moment in which the new file takes its place, and may refuse it.
 
     Raises:
         OSError: the file cannot be written there; what was there before still is.
@@ -75,12 +83,13 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str | Callab
             os.fsync(file.fileno())
         if mode is not None:
             os.chmod(temporary, mode)
-        os.replace(temporary, final)
+        with commit or contextlib.nullcontext():
+            os.replace(temporary, final)
+            sync(folder)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    sync(folder)
 
 
 def sync(path: str | os.PathLike[str]) -> None:
@@ -100,13 +109,24 @@ def regular_or_absent(path: str | os.PathLike[str]) -> bool:
         return True
 
 
-def rescue_folder(prefix: str) -> Path | None:
-    """A new folder away from the place that failed: in the temporary, home or current folder; None if none works."""
-    candidates = (tempfile.gettempdir, lambda: str(Path.home()), os.getcwd)
-    for candidate in candidates:
-        with contextlib.suppress(OSError, RuntimeError):
-            return Path(tempfile.mkdtemp(prefix=prefix, dir=candidate()))
-    return None
+def rescue(write: Callable[[Path], object]) -> str:
+    """Write to a new folder away from the place that failed, and say in a sentence where; empty if that fails too.
+
+    Arguments:
+        write: writes to the folder it is given, one in the temporary, the home or the current folder.
+    """
+    for candidate in (tempfile.gettempdir, lambda: str(Path.home()), os.getcwd):
+        folder = None
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="kosambi-rescued-", dir=candidate()))
+            write(folder)
+        except Exception:
+            # Whatever it is, the failure that led here is the one to hear of.
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+        else:
+            return f"So that nothing is lost it was written to `{folder}`: move it to a place with room."
+    return ""
 
 
 def as_json(value: Any) -> Any:
@@ -134,17 +154,22 @@ def as_json(value: Any) -> Any:
     raise TypeError(f"`as_json` knows numbers, text, arrays, lists and dictionaries. Got {type(value).__name__}.")
 
 
-def printable(text: object) -> str:
+def printable(text: object, *, lines: bool = False) -> str:
     r"""Text from outside (a column's name, a file's name) that no terminal takes for a command.
 
     Control characters, among them the escape byte, and characters that turn the direction of writing become visible.
+
+    Arguments:
+        text: what is to be printed.
+        lines: whether it may have several lines.
 
     >>> printable("a\x1b[31mred\nb")
     'a\\x1b[31mred\\nb'
     >>> printable("Größe in m²")
     'Größe in m²'
     """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+    kept = "\n" if lines else ""
+    return "".join(c if c.isprintable() or c == kept else ascii(c)[1:-1] for c in str(text))
 
 
 def versions(*further: str) -> dict[str, str]:

@@ -6,9 +6,14 @@ command runs, so that `--help` answers at once.
 
 from __future__ import annotations
 
+__all__ = ["main"]
+
 
 def main() -> None:
-    """Run the command line; the entry point of the program `kosambi`."""
-    from kosambi.cli._app import app
+    """Run the command line; the entry point of the program `kosambi` and of `python -m kosambi`."""
+    from kosambi.cli._exits import heeding_signals
 
-    app(prog_name="kosambi")
+    with heeding_signals():
+        from kosambi.cli._app import app
+
+        app(prog_name="kosambi")

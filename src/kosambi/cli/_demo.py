@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kosambi._core.errors import FileError
+from kosambi._core.writing import write_atomically
 from kosambi.cli._data import DataRequest
-from kosambi.cli._fit import FitRequest, fit
+from kosambi.cli._exits import committing
+from kosambi.cli._fit import FitRequest, check_matplotlib, fit
+from kosambi.cli._predictions import write_table
 from kosambi.cli._run_folder import PAGE
 from kosambi.cli._screen import Screen
 
@@ -46,12 +49,13 @@ def demo(out: Path, screen: Screen, *, seed: int, force: bool) -> None:
         raise FileError(f"`{out}` is a file. Choose another `--out`.")
     if out.is_dir() and any(out.iterdir()) and not force:
         raise FileError(f"`{out}` exists and is not empty. Choose another `--out`, or replace its runs with `--force`.")
+    check_matplotlib("")
     out.mkdir(parents=True, exist_ok=True)
     found = {}
     for example in examples(seed):
         screen.say(f"{example.name}: {example.words}")
         data, run = out / f"{example.name}.csv", out / example.name
-        pd.DataFrame(example.table).to_csv(data, index=False)
+        write_table(pd.DataFrame(example.table), data, force=True)
         rows = DataRequest(data, example.target, seed=seed)
         fit(FitRequest(rows, run, likelihood=example.likelihood, force=force), _inner(screen))
         found[example.name] = str(run / PAGE)
@@ -76,7 +80,7 @@ def two_signs(out: Path, seed: int) -> tuple[Path, tuple[int, int]]:
     x = generator.uniform(-3.0, 3.0, 160).round(3)[:, None]
     # Without a zero in between, so that a function has one sign throughout.
     y = generator.poisson((2.2 + 1.2 * np.sin(1.5 * x[:, 0])) ** 2)
-    pd.DataFrame({"position": x[:, 0], "count": y}).to_csv(out / "two_signs.csv", index=False)
+    write_table(pd.DataFrame({"position": x[:, 0], "count": y}), out / "two_signs.csv", force=True)
     kernel = ko.kernels.Matern52(lengthscale=1.5, variance=6.0, active_dims=None)
     key_fit, key_draw = jax.random.split(jax.random.key(seed))
     posterior = ko.infer(key_fit, kernel, ko.likelihoods.Poisson(link="square"), x, y, progress=False)
@@ -91,7 +95,7 @@ def two_signs(out: Path, seed: int) -> tuple[Path, tuple[int, int]]:
     ko.plots.posterior(posterior, key_draw, axes=right, num_draws=20)
     right.set(xlabel="position", ylabel="count, and its rate f²")
     path = out / "two_signs.png"
-    figure.savefig(path, dpi=110)
+    write_atomically(path, lambda file: figure.savefig(file, dpi=110, format="png"), commit=committing(path))
     num_positive = int(np.sum(functions[:, 100] > 0))
     return path, (num_positive, len(functions) - num_positive)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kosambi._core.errors import InputError
-from kosambi._core.writing import as_json, versions
+from kosambi._core.errors import FileError, InputError
+from kosambi._core.writing import as_json, printable, rescue, versions
 from kosambi._version import __version__
 from kosambi.cli import _run_folder
 from kosambi.cli._data import Data, DataRequest, load
@@ -41,6 +41,8 @@ def fit(request: FitRequest, screen: Screen) -> dict[str, Any]:
     """Read, split, fit, evaluate and write a run; returns its record, as in `run.json`."""
     for note in _run_folder.prepare(request.out, force=request.force):
         screen.note(note)
+    if request.report:
+        check_matplotlib("--no-report")
     asked = _with_task(request)
     with screen.stage("read", f"Reading {request.data.data.name}"):
         data_digest = _run_folder.digest(request.data.data) if request.data.data.is_file() else ""
@@ -61,14 +63,29 @@ def fit(request: FitRequest, screen: Screen) -> dict[str, Any]:
             metrics = _metrics(estimator, data)
             table = _held_out_table(estimator, data)
     record = as_json(_record(asked, data, data_digest, likelihood, estimator, metrics, screen))
-    with (
-        screen.stage("write", f"Writing {request.out}"),
-        _run_folder.writing(request.out, force=request.force) as folder,
-    ):
+    with screen.stage("write", f"Writing {request.out}"):
         record["seconds"] = screen.seconds
-        _write(folder, estimator, data, table, record, has_page=request.report)
+        try:
+            with _run_folder.writing(request.out, force=request.force) as folder:
+                _write(folder, estimator, data, table, record, has_page=request.report)
+        except Exception as error:
+            # The work of minutes is not lost to a disk that is full, nor to a picture that cannot be drawn.
+            rescued = rescue(lambda folder: _write(folder, estimator, data, table, record, has_page=False))
+            if isinstance(error, OSError | FileError):
+                raise FileError(f"`{request.out}` cannot be written: {error} {rescued}") from error
+            screen.say(rescued, always=True)
+            raise
     screen.result(_summary(request.out, record, metrics), {"run": str(request.out), **record})
     return record
+
+
+def check_matplotlib(without: str) -> None:
+    """Make sure, before any work, that pictures can be drawn; `without` is the option that asks for none."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        remedy = "Install it with `pip install kosambi[cli]`" + (f", or ask for `{without}`." if without else ".")
+        raise ImportError(f"The page needs matplotlib, which cannot be imported ({error}). {remedy}") from error
 
 
 def _with_task(request: FitRequest) -> FitRequest:
@@ -129,7 +146,7 @@ def _held_out_table(estimator: Any, data: Data) -> Any:
 def _write(folder: Path, estimator: Any, data: Data, table: Any, record: dict[str, Any], *, has_page: bool) -> None:
     from kosambi.files import save
 
-    save(estimator, folder / _run_folder.MODEL)
+    save(estimator, folder / _run_folder.MODEL, rescue=False)
     if table is not None:
         table.to_csv(folder / _run_folder.HELD_OUT, index=False)
     if has_page:
@@ -163,7 +180,7 @@ def _record(
     return {
         "kosambi_version": __version__,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "data": {"file": asked.data.name, "sha256": data_digest, "rows": data.num_rows},
+        "data": {"file": printable(asked.data.name), "sha256": data_digest, "rows": data.num_rows},
         "rows": {"training": len(data.training), "held_out": len(data.held_out)},
         "task": data.target.task,
         "likelihood": likelihood,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,8 @@ import numpy as np
 
 from kosambi import tables
 from kosambi._core.errors import FileError
-from kosambi._core.writing import write_atomically
+from kosambi._core.writing import regular_or_absent, rescue, write_atomically
+from kosambi.cli._exits import committing
 
 
 def prediction_table(estimator: Any, inputs: Any, *, coverage: float, samples: int = 0, seed: int = 0) -> Any:
@@ -46,23 +49,37 @@ def write_table(table: Any, out: Path, *, force: bool) -> None:
         sys.stdout.flush()
         return
     check_free(out, force=force)
-    is_parquet = out.suffix.lower() in (".parquet", ".pq")
-    if is_parquet:
-        tables.pyarrow_modules()
+
+    def write(path: Path) -> None:
+        content = (
+            table.to_parquet if is_parquet(out) else functools.partial(table.to_csv, mode="wb", lineterminator="\n")
+        )
+        write_atomically(path, lambda file: content(file, index=False), commit=committing(path))
+
     try:
-        if is_parquet:
-            write_atomically(out, lambda file: table.to_parquet(file, index=False))
-        else:
-            write_atomically(out, lambda file: table.to_csv(file, index=False, mode="wb", lineterminator="\n"))
+        write(out)
     except OSError as error:
-        raise FileError(f"`{out}` cannot be written: {error.strerror or error}. Check the folder.") from error
+        rescued = rescue(lambda folder: write(folder / out.name))
+        raise FileError(f"`{out}` cannot be written: {error.strerror or error}. {rescued}".rstrip()) from error
+
+
+def is_parquet(out: Path) -> bool:
+    """Whether a file of that name is to be Parquet."""
+    return out.suffix.lower() in (".parquet", ".pq")
 
 
 def check_free(out: Path, *, force: bool) -> None:
-    """Refuse a name that is taken, or whose folder is not there, before any work is done."""
+    """Refuse, before any work is done, a name that is taken or cannot be written."""
     if out.is_dir():
         raise FileError(f"`{out}` is a folder. Give the name of a file.")
+    if not regular_or_absent(out):
+        raise FileError(f"`{out}` is no regular file. Give the name of a file, or `-` for stdout.")
     if out.exists() and not force:
         raise FileError(f"`{out}` exists. Choose another `--out`, or replace it with `--force`.")
-    if not out.absolute().parent.is_dir():
-        raise FileError(f"There is no folder `{out.absolute().parent}`. Make it first.")
+    folder = Path(os.path.realpath(out)).parent
+    if not folder.is_dir():
+        raise FileError(f"There is no folder `{folder}`. Make it first.")
+    if not os.access(folder, os.W_OK):
+        raise FileError(f"`{folder}` may not be written to. Choose another `--out`.")
+    if is_parquet(out):
+        tables.pyarrow_modules()

@@ -23,12 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from kosambi._core.errors import FileError
-from kosambi._core.writing import as_json, sync
+from kosambi._core.writing import as_json, printable, sync
 from kosambi._version import __version__
+from kosambi.cli._exits import committing, partial_folder
 
 FORMAT, FORMAT_VERSION = "kosambi run", 1
 MODEL, HELD_OUT, PAGE, RECORD = "model.kosambi", "held_out.csv", "report.html", "run.json"
 _OURS = {MODEL, HELD_OUT, PAGE, RECORD}
+_TRIAL_BYTES = 2**18
 _FIT_AGAIN = "Fit again, with `--force` if the folder is in the way."
 
 
@@ -42,45 +44,82 @@ def prepare(out: Path, *, force: bool) -> list[str]:
     """Make sure that a run can be written to `out`, and clear away what killed processes left; returns notes.
 
     Raises:
-        FileError: something is in the way.
+        FileError: something is in the way, or the place cannot be written to.
     """
-    out = _resolved(out)
+    asked, out = out, _resolved(out)
+    _check_replaceable(asked, out)
     notes = _cleared(out)
-    if not out.exists():
-        return notes
-    if not out.is_dir():
-        raise FileError(f"`{out}` is a file, and a run is a folder. Choose another `--out`.")
+    if out.exists():
+        _check_contents(out, force=force)
+    _try(out)
+    return notes
+
+
+def _check_replaceable(asked: Path, out: Path) -> None:
+    """A run takes the place of a folder as a whole, so it must be no folder that others are in."""
+    around = [(Path.cwd(), "the current folder")]
+    with contextlib.suppress(RuntimeError):
+        around.append((Path.home().resolve(), "your home folder"))
+    for place, name in around:
+        if place == out or place.is_relative_to(out):
+            what = "is" if place == out else "contains"
+            raise FileError(
+                f"`--out {asked}` {what} {name}, which a run would replace. Give a new folder: `--out run`."
+            )
+    if os.path.ismount(out):
+        raise FileError(f"`--out {asked}` is where a disk is mounted and cannot be replaced. Give a new folder in it.")
+    if out.exists() and not out.is_dir():
+        raise FileError(f"`{asked}` is a file, and a run is a folder. Choose another `--out`.")
+
+
+def _check_contents(out: Path, *, force: bool) -> None:
+    """Only a run is replaced, and only if that was asked for."""
     entries = sorted(entry.name for entry in out.iterdir())
     foreign = [name for name in entries if name not in _OURS]
-    if foreign:
-        shown = ", ".join(f"`{name}`" for name in foreign[:5])
+    if foreign or (entries and not {MODEL, RECORD} & set(entries)):
+        shown = ", ".join(f"`{printable(name)}`" for name in (foreign or entries)[:5])
         raise FileError(
             f"`{out}` holds what is not part of a run: {shown}. Choose another `--out`, or move these away first."
         )
     if entries and not force:
         raise FileError(f"`{out}` exists. Choose another `--out`, or replace it with `--force`.")
-    return notes
+
+
+def _try(out: Path) -> None:
+    """Write something where the run will be, so that a lack of permission or space is heard of before the work."""
+    place = out.parent
+    while not place.exists():
+        place = place.parent
+    trial = place / _partial_name(out)
+    try:
+        trial.mkdir()
+        with partial_folder(trial):
+            (trial / RECORD).write_bytes(b"0" * _TRIAL_BYTES)
+            sync(trial / RECORD)
+    except OSError as error:
+        raise FileError(f"`{out}` cannot be made: {error.strerror}. Choose another `--out`.") from error
 
 
 @contextlib.contextmanager
 def writing(out: Path, *, force: bool) -> Iterator[Path]:
     """A folder to write to, which becomes `out` if all goes well and vanishes if not."""
-    out = _resolved(out)
-    partial = out.parent / f".{out.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
+    asked, out = out, _resolved(out)
+    partial = out.parent / _partial_name(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
     except OSError as error:
         raise FileError(f"`{out}` cannot be made: {error.strerror}. Choose another `--out`.") from error
-    try:
+    with partial_folder(partial):
         yield partial
         for entry in partial.iterdir():
             sync(entry)
         sync(partial)
-        _move(partial, out, force=force)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+        if out.exists():
+            # Things may have changed since the start.
+            _check_contents(out, force=force)
+        with committing(asked):
+            _move(partial, out)
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
@@ -128,15 +167,15 @@ def _damaged(folder: Path, reason: str) -> FileError:
 
 def _resolved(out: Path) -> Path:
     # Through links, so that a link to a folder stays one.
-    out = Path(os.path.realpath(out))
-    if not out.name:
-        raise FileError(f"`{out}` cannot be a run. Give `--out` a folder that may be made.")
-    return out
+    return Path(os.path.realpath(out))
 
 
-def _move(partial: Path, out: Path, *, force: bool) -> None:
+def _partial_name(out: Path) -> str:
+    return f".{out.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def _move(partial: Path, out: Path) -> None:
     """Put the new folder in its place. Between the two renames there is none; `prepare` would put the old one back."""
-    prepare(out, force=force)
     old = None
     if out.exists():
         old = out.parent / f".{out.name}.old-{os.getpid()}-{secrets.token_hex(4)}"

@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from kosambi._core.writing import as_json
+from kosambi._core.writing import as_json, printable
+from kosambi.cli._exits import check_signals
 
 
 class Screen:
@@ -35,11 +36,22 @@ class Screen:
 
     @contextlib.contextmanager
     def stage(self, name: str, text: str, *, spinner: bool = True) -> Iterator[None]:
-        """Time a part of the work, show that it goes on, and repeat its warnings afterwards."""
+        """Time a part of the work, show that it goes on, and repeat its warnings afterwards.
+
+        Arguments:
+            name: under which the time is kept.
+            text: what goes on.
+            spinner: whether to show a line meanwhile; not where the work shows one of its own.
+        """
+        # Not at the top: it imports JAX.
+        from kosambi._core.progress import Progress
+
+        check_signals()
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
-            with self._spinner(text) if spinner else contextlib.nullcontext():
+            with Progress(self.is_live and spinner) as line:
+                line.update(printable(text))
                 yield
         self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, 3)
         if self.is_live:
@@ -58,24 +70,11 @@ class Screen:
     def say(self, text: str, *, always: bool = False) -> None:
         """A line on stderr."""
         if always or not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            print(printable(text, lines=True), file=sys.stderr, flush=True)
 
     def result(self, text: str, data: dict[str, Any]) -> None:
         """What the command found, as text or as JSON."""
         if self.as_json:
             print(json.dumps(as_json(data), allow_nan=False), flush=True)
         elif not self.quiet:
-            print(text, flush=True)
-
-    @contextlib.contextmanager
-    def _spinner(self, text: str) -> Iterator[None]:
-        if not self.is_live:
-            yield
-            return
-        from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-            display.add_task(text, total=None)
-            yield
+            print(printable(text, lines=True), flush=True)

@@ -9,9 +9,11 @@ from typing import Any
 
 from kosambi import tables
 from kosambi._core.errors import FileError, InputError
+from kosambi._core.writing import write_atomically
 from kosambi.cli import _run_folder
 from kosambi.cli._data import encoded
-from kosambi.cli._fit import page_words, target_values
+from kosambi.cli._exits import committing
+from kosambi.cli._fit import check_matplotlib, page_words, target_values
 from kosambi.cli._predictions import check_free, prediction_table, write_table
 from kosambi.cli._screen import Screen
 
@@ -96,8 +98,9 @@ def _new_rows(schema: tables.Schema, request: PredictRequest) -> tuple[Any, Any]
 def report(run_folder: Path, out: Path | None, screen: Screen, *, force: bool, show: bool) -> Path:
     """Write the page of a run, into the run unless `out` says otherwise."""
     path = run_folder / _run_folder.PAGE if out is None else out
-    if out is not None:
-        check_free(path, force=force)
+    # The page in the run is ours to replace.
+    check_free(path, force=force or out is None)
+    check_matplotlib("")
     with screen.stage("load", f"Loading {run_folder}"):
         run = load_run(run_folder)
         inputs, truth = _held_out(run, run_folder)
@@ -105,9 +108,8 @@ def report(run_folder: Path, out: Path | None, screen: Screen, *, force: bool, s
         from kosambi import page
 
         title, source = page_words(run.record)
-        # The page in the run is ours to replace.
-        overwrite = force or out is None
-        page.write(path, run.estimator, inputs, truth, title=title, source=source, overwrite=overwrite)
+        text = page.render(run.estimator, inputs, truth, title=title, source=source)
+        write_atomically(path, text, commit=committing(path))
     screen.result(f"The report is {path}", {"report": str(path)})
     if show:
         webbrowser.open(path.absolute().as_uri())

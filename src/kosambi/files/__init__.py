@@ -4,5 +4,6 @@ A file holds arrays and a JSON description of how they make up an object. Loadin
 a list, and parts of your own that you hand over by name; nothing in a file can be executed.
 """
 
-from kosambi.files._save_load import load as load
-from kosambi.files._save_load import save as save
+from kosambi.files._save_load import load, save
+
+__all__ = ["load", "save"]

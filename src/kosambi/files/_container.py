@@ -25,10 +25,9 @@ from kosambi._core.writing import write_atomically
 from kosambi._version import __version__
 from kosambi.files._annotations import ArrayRef
 from kosambi.files._encode import DTYPES
+from kosambi.files._older import FORMAT_VERSION, OLDEST_VERSION
 from kosambi.files._registry import FaultError
 
-FORMAT_VERSION = 1
-"""Rises when older versions of kosambi could not read what is written now."""
 MAX_HEADER = 2**26
 """Bytes of the header, specification included; that of a posterior has some ten thousand."""
 _KEYS = {"format", "format_version", "kosambi_version", "spec", "sha256"}
@@ -83,9 +82,9 @@ def opened(path: str) -> Iterator[Opened]:
         size = os.fstat(file.fileno()).st_size
         header, start = _header(file, size)
         metadata = header.pop("__metadata__", None)
-        _check_metadata(metadata)
+        version = _checked_version(metadata)
         places = _places(header, start, size)
-        if _digest(metadata["spec"], file, places) != metadata["sha256"]:
+        if _digest(version, metadata["spec"], file, places) != metadata["sha256"]:
             raise FaultError(f"its contents do not have its SHA-256 digest, so it is damaged. {_DAMAGED}")
         yield Opened(file, _parsed(metadata["spec"], "its specification"), places)
 
@@ -106,18 +105,20 @@ def _header(file: BinaryIO, size: int) -> tuple[dict[str, Any], int]:
     return header, 8 + length
 
 
-def _check_metadata(metadata: Any) -> None:
+def _checked_version(metadata: Any) -> int:
+    """The version of the format, one that is known, of metadata that are complete."""
     if not isinstance(metadata, dict) or metadata.get("format") != "kosambi":
         raise FaultError(f"it is a safetensors file, but {_FOREIGN}")
-    version = metadata.get("format_version")
-    if version != str(FORMAT_VERSION):
+    version = str(metadata.get("format_version"))
+    if version not in map(str, range(OLDEST_VERSION, FORMAT_VERSION + 1)):
         writer = str(metadata.get("kosambi_version"))[:40]
         raise FaultError(
-            f"its format has version {str(version)[:40]}, written by kosambi {writer}, and kosambi {__version__} reads "
-            f"version {FORMAT_VERSION}. Install that version of kosambi, or a newer one"
+            f"its format has version {version[:40]}, written by kosambi {writer}, and kosambi {__version__} reads "
+            f"versions {OLDEST_VERSION} to {FORMAT_VERSION}. Install that version of kosambi, or a newer one"
         )
     if set(metadata) != _KEYS or not all(isinstance(value, str) for value in metadata.values()):
         raise FaultError(f"its metadata are not those that kosambi writes, so it is damaged. {_DAMAGED}")
+    return int(version)
 
 
 def _places(header: dict[str, Any], start: int, size: int) -> dict[str, Place]:
@@ -170,8 +171,8 @@ def _parsed(text: str, what: str) -> Any:
         raise FaultError(f"{what} is not valid JSON ({error}), so it is damaged. {_DAMAGED}") from error
 
 
-def _start_digest(specification: str) -> Any:
-    digest = hashlib.sha256(f"kosambi {FORMAT_VERSION}\n".encode())
+def _start_digest(version: int, specification: str) -> Any:
+    digest = hashlib.sha256(f"kosambi {version}\n".encode())
     _add(digest, specification.encode())
     return digest
 
@@ -188,10 +189,10 @@ def _add_head(digest: Any, name: str, dtype: np.dtype, shape: tuple[int, ...], n
     digest.update(nbytes.to_bytes(8, "little"))
 
 
-def _digest(specification: str, file: BinaryIO, places: Mapping[str, Place]) -> str:
+def _digest(version: int, specification: str, file: BinaryIO, places: Mapping[str, Place]) -> str:
     """The digest of what a file holds, block by block."""
     try:
-        digest = _start_digest(specification)
+        digest = _start_digest(version, specification)
         encoded = {name: name.encode() for name in places}
     except UnicodeEncodeError as error:
         raise FaultError(f"its text is not valid Unicode, so it is damaged. {_DAMAGED}") from error
@@ -214,7 +215,7 @@ def write(path: str, specification: dict[str, Any], arrays: Mapping[str, np.ndar
     spec = json.dumps(specification, allow_nan=False, separators=(",", ":"))
     if len(spec) > MAX_HEADER // 4:
         raise InputError(f"`save` describes an object in at most {MAX_HEADER // 4} bytes. This one takes {len(spec)}.")
-    digest = _start_digest(spec)
+    digest = _start_digest(FORMAT_VERSION, spec)
     for name in sorted(arrays):
         array = arrays[name]
         _add_head(digest, name, array.dtype, array.shape, array.nbytes)

@@ -18,6 +18,7 @@ import numpy as np
 from kosambi.files._annotations import ArrayRef, Axes, NodeRef, fits
 from kosambi.files._checks import check_object
 from kosambi.files._encode import MAX_DEPTH
+from kosambi.files._older import declared_defaults, present_fields, present_name
 from kosambi.files._registry import FUNCTION_OWNERS, FaultError, fields_of, is_custom_class, registry
 
 _BITS = re.compile(r"[0-9a-f]{16}")
@@ -122,10 +123,7 @@ class _Reader:
         if not isinstance(entry, dict) or set(entry) not in ({"class", "fields"}, {"custom", "fields"}):
             raise FaultError(f"object {number} has neither a class nor a custom name, or more than that and its fields")
         cls = self._class(entry)
-        annotations, given = fields_of(cls), entry["fields"]
-        if not isinstance(given, dict) or set(given) != set(annotations):
-            got = sorted(given) if isinstance(given, dict) else given
-            raise FaultError(f"`{cls.__name__}` has the fields {sorted(annotations)}, and the file gives {got}")
+        annotations, given = fields_of(cls), self._fields(cls, entry)
         fields: dict[str, Any] = {}
         axes: Axes = {}
         deepest = 0
@@ -146,9 +144,9 @@ class _Reader:
     def _class(self, entry: dict[str, Any]) -> type:
         name = entry.get("class")
         if name is not None:
-            if not isinstance(name, str) or name not in registry():
+            if not isinstance(name, str) or present_name(name) not in registry():
                 raise FaultError(f"it asks for the class {name!r}, which this version of kosambi does not have")
-            return registry()[name]
+            return registry()[present_name(name)]
         given = self.custom.get(entry["custom"]) if isinstance(entry["custom"], str) else None
         if not is_custom_class(given):
             raise FaultError(
@@ -156,6 +154,20 @@ class _Reader:
                 f"Got {given!r}"
             )
         assert isinstance(given, type)
+        return given
+
+    def _fields(self, cls: type, entry: dict[str, Any]) -> dict[str, Any]:
+        """What the file gives for each field of a class, or what stands for a field that it did not have then."""
+        annotations, given = fields_of(cls), entry["fields"]
+        if isinstance(given, dict) and "class" in entry:
+            given, left = present_fields(present_name(entry["class"]), given)
+            for name, value in left.items():
+                # Looked at all the same, so that nothing in a file goes unread.
+                self.value(value, f"`{cls.__name__}.{name}`")
+            given = {n: v for n, v in declared_defaults(cls).items() if n in annotations} | given
+        if not isinstance(given, dict) or set(given) != set(annotations):
+            got = sorted(given) if isinstance(given, dict) else given
+            raise FaultError(f"`{cls.__name__}` has the fields {sorted(annotations)}, and the file gives {got}")
         return given
 
     def _function(self, given: dict[str, Any], where: str) -> Callable[..., Any]:

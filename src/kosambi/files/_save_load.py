@@ -6,7 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from kosambi._core import writing
 from kosambi._core.errors import FileError, InputError
+from kosambi._core.writing import DISK_ERRORS
 from kosambi.files._annotations import ArrayRef
 from kosambi.files._container import opened, write
 from kosambi.files._decode import build, custom_names, plan
@@ -15,7 +17,7 @@ from kosambi.files._estimators import SavedEstimator, as_saved
 from kosambi.files._registry import FaultError
 
 
-def save(value: Any, path: str | os.PathLike[str]) -> None:
+def save(value: Any, path: str | os.PathLike[str], *, rescue: bool = True) -> None:
     """Write a kernel, likelihood, prior, basis, target, posterior, prediction, draw or fitted estimator to one file.
 
     The file is safetensors: arrays, and a JSON description with a format version and a SHA-256 digest. It holds no
@@ -27,6 +29,8 @@ def save(value: Any, path: str | os.PathLike[str]) -> None:
     Arguments:
         value: what to write; also a list, a tuple or a dictionary of such things.
         path: of the file. Any suffix will do; `.kosambi` is the custom.
+        rescue: if the disk fails (it is full, say), write the file to the temporary folder instead, so that hours of
+            work are not lost with the program; the error then says where it is.
 
     Raises:
         InputError: `value` holds something that cannot be stored.
@@ -52,7 +56,11 @@ def save(value: Any, path: str | os.PathLike[str]) -> None:
     try:
         write(name, specification, encoder.arrays)
     except OSError as error:
-        raise FileError(f"`{name}` cannot be written: {_reason(error)}. {_remedy(name)}") from error
+        text = f"`{name}` cannot be written: {_reason(error)}. {_remedy(name)}"
+        if rescue and error.errno in DISK_ERRORS:
+            last = os.path.basename(name)
+            text += " " + writing.rescue(lambda folder: write(str(folder / last), specification, encoder.arrays))
+        raise FileError(text.rstrip()) from error
 
 
 def load(path: str | os.PathLike[str], custom: Mapping[str, Any] | None = None) -> Any:

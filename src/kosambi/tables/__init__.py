@@ -7,16 +7,24 @@ missing value), so that new rows are coded the same way. It is plain JSON. Readi
 `pip install kosambi[cli]`.
 """
 
-from kosambi.tables._names import as_known as as_known
-from kosambi.tables._names import choose_columns as choose_columns
-from kosambi.tables._parquet import pyarrow_modules as pyarrow_modules
-from kosambi.tables._read import column_names as column_names
-from kosambi.tables._read import read as read
-from kosambi.tables._schema import Column as Column
-from kosambi.tables._schema import Schema as Schema
-from kosambi.tables._target import Target as Target
-from kosambi.tables._target import read_target as read_target
-from kosambi.tables._typed import check_complete as check_complete
-from kosambi.tables._typed import kind_of as kind_of
-from kosambi.tables._typed import typed as typed
-from kosambi.tables._typed import without_row_numbers as without_row_numbers
+from kosambi.tables._names import as_known, choose_columns
+from kosambi.tables._read import column_names, pyarrow_modules, read
+from kosambi.tables._schema import Column, Schema
+from kosambi.tables._target import Target, read_target
+from kosambi.tables._typed import check_complete, kind_of, typed, without_row_numbers
+
+__all__ = [
+    "Column",
+    "Schema",
+    "Target",
+    "as_known",
+    "check_complete",
+    "choose_columns",
+    "column_names",
+    "kind_of",
+    "pyarrow_modules",
+    "read",
+    "read_target",
+    "typed",
+    "without_row_numbers",
+]

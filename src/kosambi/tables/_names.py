@@ -27,7 +27,7 @@ def as_known(name: str, known: Sequence[str], what: str = "The table") -> str:
 
     >>> as_known("prce", ["area", "price"])
     Traceback (most recent call last):
-    kosambi.errors.InputError: The table has no column `prce`. Did you mean `price`? It has 2 columns: `area`, `price`.
+    kosambi._core.errors.InputError: The table has no column `prce`. Did you mean `price`? It has 2 columns: `area`, `price`.
     """
     if name in known:
         return name
