@@ -1,6 +1,9 @@
 """`python -m reproduction`."""
 
-from reproduction.command import main
+from kosambi.cli._exits import heeding_signals
 
 if __name__ == "__main__":
-    main()
+    with heeding_signals():
+        from reproduction.command import main
+
+        main()

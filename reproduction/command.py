@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -12,7 +11,7 @@ import typer
 
 from kosambi._core.errors import FileError, InputError
 from kosambi._core.writing import as_json
-from kosambi.cli._exits import EPILOG, FAILURE, INTERRUPTED, guarded
+from kosambi.cli._exits import EPILOG, FAILURE, INTERRUPTED, guarded, wait_for_ever
 from kosambi.cli._screen import Screen
 from reproduction import page
 from reproduction.comparison import data
@@ -91,12 +90,13 @@ def carry_out(request: Request, screen: Screen) -> bool:
         limit=request.limit or (QUICK_LIMIT if request.quick else Scale.limit),
     )
     work = _work([named(name) for name in names], scale, request)
+    # What is kept is whole at any moment, and processes that compute must be ended first.
+    wait_for_ever()
     try:
-        with _stopped_by_signals():
-            if request.fetch:
-                _fetch(work, screen)
-            with _progress(screen, work) as on_cell:
-                tallies = run(work, jobs=request.jobs, on_cell=on_cell)
+        if request.fetch:
+            _fetch(work, screen)
+        with _progress(screen, work) as on_cell:
+            tallies = run(work, jobs=request.jobs, on_cell=on_cell)
     except KeyboardInterrupt:
         screen.say("Interrupted. Finished cells are kept; the same command goes on from there.", always=True)
         raise typer.Exit(INTERRUPTED) from None
@@ -141,20 +141,6 @@ def _open_cells(work: list[Work]) -> Iterator[tuple[Store, Cell]]:
     for store, cells in work:
         records = store.records()
         yield from ((store, cell) for cell in cells if not store.is_done(cell, records))
-
-
-@contextlib.contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """A request to end (SIGTERM) is an interruption, so that other processes are ended too."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

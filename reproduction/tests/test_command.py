@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kosambi.cli._exits import BAD_DATA, BAD_FILE, FAILURE, INTERRUPTED
+from kosambi.cli._exits import BAD_DATA, BAD_FILE, FAILURE, INTERRUPTED, TERMINATED
 from reproduction import command
 from reproduction.comparison import data
 from reproduction.experiment import Cell, Experiment
@@ -122,6 +122,7 @@ def test_an_interruption_keeps_what_is_done(call):
 WAITING = """
 import sys
 import time
+from kosambi.cli._exits import heeding_signals
 from reproduction import command
 from reproduction.experiment import Cell, Experiment
 
@@ -133,7 +134,8 @@ if __name__ == "__main__":
     cells = [Cell("first", nap, {"seconds": 0}), *(Cell(f"later{n}", nap, {"seconds": 600}) for n in range(4))]
     entry = Experiment("poisson", "Small", lambda scale: cells, lambda found: "", lambda found, folder: [])
     command.named, command.NAMES = (lambda name: entry), ("poisson",)
-    command.main(["--jobs", "2", "--out", sys.argv[1]])
+    with heeding_signals():
+        command.main(["--jobs", "2", "--out", sys.argv[1]])
 """
 
 
@@ -145,8 +147,8 @@ def _is_alive(group):
     return True
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_all_processes_and_keeps_what_is_done(tmp_path, number):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)])
+def test_a_signal_ends_all_processes_and_keeps_what_is_done(tmp_path, number, code):
     script = tmp_path / "waiting.py"
     script.write_text(WAITING)
     root = str(Path(__file__).resolve().parents[2])
@@ -163,7 +165,7 @@ def test_a_signal_ends_all_processes_and_keeps_what_is_done(tmp_path, number):
         time.sleep(0.05)
     os.kill(process.pid, number)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == INTERRUPTED
+    assert process.returncode == code
     assert "Finished cells are kept" in said
     assert [path.stem for path in first.parent.glob("*.json")] == ["first"]
     deadline = time.monotonic() + 30
