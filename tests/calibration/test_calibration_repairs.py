@@ -108,7 +108,7 @@ def test_stretched_law_is_one_law():
     base = prediction_of(lk.StudentT(5.0, 0.6))
     law = cal.StretchedPrediction(base, 3.0)
     points, y = np.arange(3), np.array([0.4, 1.5, -2.0])
-    np.testing.assert_allclose(law._distribution(law.quantile(0.3), points), 0.3, rtol=1e-6)
+    np.testing.assert_allclose(law._cdf(law.quantile(0.3), points), 0.3, rtol=1e-6)
     np.testing.assert_allclose(law.interval(0.9)[1], law.quantile(0.95))
     for n in range(3):
         grid = np.linspace(-100.0, 100.0, 4001)

@@ -27,7 +27,7 @@ BASIS = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52()), X[::7])
 
 
 def with_particles(likelihood, y, num_particles=24, **keywords):
-    target = ko.Target(BASIS, likelihood, X, y, **keywords)
+    target = ko.Target(BASIS, likelihood, X, y, "projected", **keywords)
     u = 0.5 * np.random.default_rng(0).normal(size=(num_particles, *target.shape))
     return ko.Posterior(target, Particles.from_coordinates(target, u))
 
@@ -35,7 +35,7 @@ def with_particles(likelihood, y, num_particles=24, **keywords):
 @pytest.fixture(scope="module")
 def counts():
     y = np.random.default_rng(0).poisson(np.exp(np.sin(3.0 * X[:, 0]))).astype(float)
-    target = ko.Target(BASIS, ko.likelihoods.Poisson(), X, y)
+    target = ko.Target(BASIS, ko.likelihoods.Poisson(), X, y, "projected")
     return ko.Posterior(target, *ko.sample(jax.random.key(0), target, num_particles=1000))
 
 

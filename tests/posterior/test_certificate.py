@@ -90,7 +90,7 @@ def test_with_the_constant_of_one_datum_the_theorem_would_be_false():
     # A thousand observations of f(0.6) through the coordinate f(0): each says little, and all say the same.
     prior = ko.GaussianProcess(ko.kernels.SquaredExponential(0.5, 1.0))
     basis = ko.PointBasis(prior, [[0.0]])
-    target = ko.Target(basis, lk.Laplace(250.0), np.full((1000, 1), 0.6), np.zeros(1000))
+    target = ko.Target(basis, lk.Laplace(250.0), np.full((1000, 1), 0.6), np.zeros(1000), "projected")
     residual = basis.residual_variance(target.x)
     bounds = ko.target.divergence_bounds(target.likelihood, target.y, residual)
     grid = grid_of(target)
@@ -176,7 +176,9 @@ def test_divergence_against_dense_computation_with_many_data():
     x = RNG.uniform(-3.0, 3.0, (200, 1))
     y = (np.sin(2.0 * x[:, 0]) + RNG.logistic(size=200) > 0).astype(float)
     prior = ko.GaussianProcess(ko.kernels.SquaredExponential(0.6, 2.0))
-    posterior = ko.infer(jax.random.key(1), prior, lk.Bernoulli(), x, y, num_inducing=7, num_particles=1000)
+    posterior = ko.infer(
+        jax.random.key(1), prior, lk.Bernoulli(), x, y, num_inducing=7, potential="projected", num_particles=1000
+    )
     certificate = posterior.certificate()
     delta = delta_on(posterior.target, posterior.particles.whitened)
     expected = np.mean(delta) + np.log(np.mean(np.exp(-delta)))

@@ -136,7 +136,7 @@ def test_the_same_function_at_every_call_and_on_any_subset(small, monkeypatch, x
     np.testing.assert_allclose(draws(grid[subset]), values[:, subset], rtol=0, atol=largest)
     np.testing.assert_allclose(np.stack([draws(row[None])[:, 0] for row in grid[:5]], 1), values[:, :5], atol=largest)
     # In blocks, the last of which overlaps.
-    monkeypatch.setattr("kosambi.draws._VALUES_AT_ONCE", 32 * values[0, 0].size * 30)
+    monkeypatch.setattr("kosambi.priors.functions.draws._VALUES_AT_ONCE", 32 * values[0, 0].size * 30)
     np.testing.assert_allclose(draws(grid), values, rtol=0, atol=largest)
     assert np.abs(small.functions(jax.random.key(4))(grid) - values).max() > 0.01
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.stats
-from scipy.special import expit, softmax
 
 import kosambi as ko
 from kosambi.posterior import Prediction
@@ -35,27 +34,8 @@ def predicted(likelihood):
     return Prediction(likelihood, components(likelihood), DEVIATION, np.ones(3))
 
 
-def classes(generator, cumulative):
-    return np.sum(generator.uniform(size=len(cumulative))[:, None] > cumulative, axis=1).astype(float)
-
-
 # Observations for given f, by NumPy alone.
-SIMULATORS = {
-    "Gaussian": lambda g, f: g.normal(f, 0.7),
-    "StudentT": lambda g, f: f + 0.6 * g.standard_t(3.5, size=f.shape),
-    "Laplace": lambda g, f: g.laplace(f, 0.9),
-    "Bernoulli": lambda g, f: g.binomial(1, expit(f)).astype(float),
-    "Bernoulli, probit": lambda g, f: g.binomial(1, scipy.stats.norm.cdf(f)).astype(float),
-    "Poisson": lambda g, f: g.poisson(np.exp(f)).astype(float),
-    "Poisson, square": lambda g, f: g.poisson(f**2).astype(float),
-    "NegativeBinomial": lambda g, f: g.negative_binomial(2.5, 1.0 / (1.0 + 0.4 * np.exp(f))).astype(float),
-    "Gamma": lambda g, f: g.gamma(2.3, np.exp(f) / 2.3),
-    "Exponential": lambda g, f: g.exponential(np.exp(f)),
-    "Ordinal": lambda g, f: classes(g, expit(np.array([-1.0, 0.5, 2.0]) - f[:, None])),
-    "ShiftMixture": lambda g, f: g.normal(f + 2.5 * g.binomial(1, 0.3, size=f.shape), 0.8),
-    "Categorical": lambda g, f: classes(g, np.cumsum(softmax(f, axis=1), axis=1)[:, :-1]),
-    "HeteroscedasticGaussian": lambda g, f: g.normal(f[:, 0], np.exp(f[:, 1])),
-}
+SIMULATORS = {name: case.simulate for name, case in (CASES | SEVERAL).items()}
 
 
 @functools.cache
@@ -256,8 +236,8 @@ def test_distributions_where_the_deviation_is_wide(name):
         p = Prediction(likelihood, np.full((1, 1), 0.5), np.array([sd]), np.ones(1))
         weights = scipy.stats.norm.pdf(f, 0.5, sd) * (f[1] - f[0])
         for y in (0.0, 1.0, 7.0, 40.0, 300.0):
-            expected = np.sum(weights * likelihood.distribution(np.array(y), f))
-            assert p._distribution(np.array([y]), np.array([0]))[0] == pytest.approx(expected, abs=1e-6)
+            expected = np.sum(weights * likelihood.cdf(np.array(y), f))
+            assert p._cdf(np.array([y]), np.array([0]))[0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_quantiles_of_huge_counts_end():
@@ -335,7 +315,7 @@ def test_blocks_of_inputs_change_nothing(monkeypatch):
     y = np.arange(50.0) % 4
     whole = Prediction(likelihood, means, deviation, np.ones(50))
     expected = (whole.observation_variance, whole.log_density(y), whole.quantile(0.9))
-    monkeypatch.setattr("kosambi.posterior._summaries._VALUES_AT_ONCE", 6 * 7)
+    monkeypatch.setattr("kosambi.posterior.summaries._VALUES_AT_ONCE", 6 * 7)
     monkeypatch.setattr("kosambi.posterior.prediction._BLOCK_VALUES", 6 * 7)
     parts = Prediction(likelihood, means, deviation, np.ones(50))
     for a, b in zip(expected, (parts.observation_variance, parts.log_density(y), parts.quantile(0.9)), strict=True):
@@ -349,7 +329,7 @@ BAD = {
     "quantile 1": (lambda p: p.quantile([0.5, 1.0]), "`q` must be"),
     "quantile NaN": (lambda p: p.quantile(np.nan), "`q` must be"),
     "labels never seen": (lambda p: p.log_density([0.0, 1.0, 2.0]), r"needs y in \{0, 1\}"),
-    "one observation too few": (lambda p: p.log_density([0.0, 1.0]), "one observation an input"),
+    "one observation too few": (lambda p: p.log_density([0.0, 1.0]), "one observation per input"),
 }
 
 

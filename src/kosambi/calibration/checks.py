@@ -13,13 +13,15 @@ from kosambi.likelihoods import AbstractLikelihood
 
 if TYPE_CHECKING:
 
-    class Law(Protocol):
-        """The laws of an observation at N inputs: a `kosambi.Prediction`, or one that was tempered."""
+    class PredictiveDistribution(Protocol):
+        """The distributions of an observation at N inputs: a `kosambi.Prediction`, or one that was tempered."""
 
         @property
         def likelihood(self) -> AbstractLikelihood: ...
         @property
         def num_points(self) -> int: ...
+        @property
+        def mean(self) -> Array: ...
         @property
         def observation_mean(self) -> Array: ...
         @property
@@ -29,15 +31,15 @@ if TYPE_CHECKING:
         def quantile(self, q: ArrayLike) -> Array: ...
         def interval(self, coverage: float = 0.95) -> tuple[Array, Array]: ...
         def log_density(self, y: ArrayLike) -> Array: ...
-        def _distribution(self, y: np.ndarray, points: np.ndarray) -> np.ndarray: ...
+        def _cdf(self, y: np.ndarray, points: np.ndarray) -> np.ndarray: ...
 else:
-    # `kosambi.Prediction` lies above this package, and a check of all its properties would compute them.
-    Law = Any
+    # A run-time check of a protocol would compute all its properties.
+    PredictiveDistribution = Any
 
 _NEEDED = ("likelihood", "num_points", "quantile", "log_density")
 
 
-def as_law(prediction: object) -> Law:
+def as_prediction(prediction: object) -> PredictiveDistribution:
     """Refuse what is not a prediction."""
     if all(hasattr(prediction, name) for name in _NEEDED):
         return prediction  # type: ignore[return-value]
@@ -47,7 +49,7 @@ def as_law(prediction: object) -> Law:
     )
 
 
-def as_held_out(prediction: Law, y: ArrayLike) -> Float[Array, " N"]:
+def as_held_out(prediction: PredictiveDistribution, y: ArrayLike) -> Float[Array, " N"]:
     """One possible observation for each input of the prediction."""
     if is_traced(y):
         raise InputError("Calibration looks at numbers, so it cannot run inside `jit`. Call it outside.")
@@ -55,7 +57,7 @@ def as_held_out(prediction: Law, y: ArrayLike) -> Float[Array, " N"]:
     if values.shape != (prediction.num_points,):
         raise InputError(
             f"`y` has {values.shape[0]} observations for the {prediction.num_points} inputs of the prediction. "
-            "Give one an input, in the order of `x_new`."
+            "Give one per input, in the order of `x_new`."
         )
     return values
 
@@ -68,7 +70,7 @@ def as_levels(name: str, values: ArrayLike) -> Float[Array, " Q"]:
     return levels
 
 
-def check_distribution(prediction: Law, what: str) -> None:
+def check_cdf(prediction: PredictiveDistribution, what: str) -> None:
     """Refuse likelihoods without a distribution function."""
     likelihood = prediction.likelihood
     if likelihood.is_density and (likelihood.has_cdf or likelihood.num_labels is not None):
@@ -84,7 +86,7 @@ def has_order(likelihood: AbstractLikelihood) -> bool:
     return likelihood.num_labels is None or likelihood.num_latents == 1
 
 
-def label_probabilities(prediction: Law) -> Float[Array, "N L"]:
+def label_probabilities(prediction: PredictiveDistribution) -> Float[Array, "N L"]:
     """P(y = k), also for two labels."""
     table = np.asarray(prediction.probability)
     return np.stack([1.0 - table, table], axis=1) if table.ndim == 1 else table

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 
 from kosambi._core.errors import InputError, as_count, as_level
 from kosambi._core.types import Array, ArrayLike
-from kosambi.calibration.checks import Law, as_held_out, as_law, label_probabilities
+from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_prediction, label_probabilities
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Conformal:
     num_labels: int | None
     """How many labels there are; None where observations are numbers."""
 
-    def interval(self, prediction: Law) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def interval(self, prediction: PredictiveDistribution) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """(lower, upper) at other inputs, (N,) each: central intervals with both ends moved by the correction.
 
         Cut to the range of the observations, and to the median where the ends would pass each other.
@@ -51,14 +51,16 @@ class Conformal:
             lower, upper = np.where(crossed, median, lower), np.where(crossed, median, upper)
         return lower, upper
 
-    def sets(self, prediction: Law) -> Bool[Array, "N L"]:
+    def sets(self, prediction: PredictiveDistribution) -> Bool[Array, "N L"]:
         """(N, L), true for the labels in the set of each input. A set can be empty, or hold all labels."""
         prediction = self._checked(prediction)
         if self.num_labels is None:
             raise InputError(f"`{self.likelihood}` has no labels, so there are no sets of them. Use `interval`.")
         return 1.0 - label_probabilities(prediction) <= self.correction
 
-    def apply(self, prediction: Law) -> tuple[Float[Array, " N"], Float[Array, " N"]] | Bool[Array, "N L"]:
+    def apply(
+        self, prediction: PredictiveDistribution
+    ) -> tuple[Float[Array, " N"], Float[Array, " N"]] | Bool[Array, "N L"]:
         """`sets` for labels, `interval` for everything else."""
         return self.interval(prediction) if self.num_labels is None else self.sets(prediction)
 
@@ -67,8 +69,8 @@ class Conformal:
         num_new = as_count("num_new", num_new)
         return float(np.sqrt(self.coverage * (1 - self.coverage) * (1 / self.num_observations + 1 / num_new)))
 
-    def _checked(self, prediction: Law) -> Law:
-        prediction = as_law(prediction)
+    def _checked(self, prediction: PredictiveDistribution) -> PredictiveDistribution:
+        prediction = as_prediction(prediction)
         if type(prediction.likelihood).__name__ != self.likelihood:
             raise InputError(
                 f"`prediction` has a `{type(prediction.likelihood).__name__}` likelihood, but the correction was found "
@@ -77,7 +79,7 @@ class Conformal:
         return prediction
 
 
-def conformal(prediction: Law, y: ArrayLike, coverage: float = 0.95) -> Conformal:
+def conformal(prediction: PredictiveDistribution, y: ArrayLike, coverage: float = 0.95) -> Conformal:
     """Intervals, or sets of labels, that cover new observations with probability `coverage`, by held-out data.
 
     Arguments:
@@ -100,7 +102,7 @@ def conformal(prediction: Law, y: ArrayLike, coverage: float = 0.95) -> Conforma
     >>> bool(abs(inside - 0.95) < 3 * found.standard_error(200))
     True
     """
-    prediction = as_law(prediction)
+    prediction = as_prediction(prediction)
     y, coverage = as_held_out(prediction, y), as_level("coverage", coverage)
     likelihood = prediction.likelihood
     if likelihood.num_labels is not None:

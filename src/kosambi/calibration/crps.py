@@ -13,7 +13,14 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.types import Array, ArrayLike
-from kosambi.calibration.checks import Law, as_held_out, as_law, check_distribution, has_order, label_probabilities
+from kosambi.calibration.checks import (
+    PredictiveDistribution,
+    as_held_out,
+    as_prediction,
+    check_cdf,
+    has_order,
+    label_probabilities,
+)
 from kosambi.calibration.distributions import StretchedPrediction
 from kosambi.likelihoods import Gaussian
 
@@ -27,7 +34,7 @@ _TAIL = 1e-6
 _PANELS, _NODES = 6, 12
 
 
-def crps(prediction: Law, y: ArrayLike) -> Float[Array, " N"]:
+def crps(prediction: PredictiveDistribution, y: ArrayLike) -> Float[Array, " N"]:
     """CRPS(F, y) = E|Y − y| − ½ E|Y − Y'| of each observation, (N,), for independent Y, Y' from the law.
 
     Closed for `Gaussian`, at O(K²) an input with K components. Counts and ordered labels: Σ_k (F(k) − 1{y ≤ k})²,
@@ -46,9 +53,9 @@ def crps(prediction: Law, y: ArrayLike) -> Float[Array, " N"]:
     >>> ko.calibration.crps(posterior.predict([[0.0], [0.0]]), [0.0, 1.0]).round(2)
     array([0.02, 0.94])
     """
-    prediction = as_law(prediction)
+    prediction = as_prediction(prediction)
     y = as_held_out(prediction, y)
-    check_distribution(prediction, "CRPS")
+    check_cdf(prediction, "CRPS")
     if isinstance(prediction, StretchedPrediction):
         # The score has the unit of y, and shifts with it.
         return np.sqrt(prediction.factor) * crps(prediction.prediction, prediction.unstretched(y))
@@ -61,7 +68,7 @@ def crps(prediction: Law, y: ArrayLike) -> Float[Array, " N"]:
     return _by_integration(prediction, y)
 
 
-def _of_labels(prediction: Law, y: Array) -> Float[Array, " N"]:
+def _of_labels(prediction: PredictiveDistribution, y: Array) -> Float[Array, " N"]:
     table = label_probabilities(prediction)
     truth = y[:, None] == np.arange(table.shape[1])
     if not has_order(prediction.likelihood):
@@ -69,7 +76,7 @@ def _of_labels(prediction: Law, y: Array) -> Float[Array, " N"]:
     return np.sum(np.square(np.cumsum(table, axis=1) - np.cumsum(truth, axis=1))[:, :-1], axis=1)
 
 
-def _of_normal_laws(prediction: Law, y: Array) -> Float[Array, " N"]:
+def _of_normal_laws(prediction: PredictiveDistribution, y: Array) -> Float[Array, " N"]:
     """For K normal laws with one deviation s: mean A(y − μ_k, s) − ½ mean A(μ_k − μ_l, √2 s), A(m, s) = E|m + sξ|."""
     means = prediction.component_means  # type: ignore[attr-defined]
     # Asked for first, because it refuses a noise that is not known.
@@ -101,7 +108,7 @@ def _absolute(m: Array, s: Array) -> Array:
 class _Coordinate:
     """t = median + unit · sinh(v), in which the middle and the tails of a law both have a moderate extent."""
 
-    def __init__(self, prediction: Law) -> None:
+    def __init__(self, prediction: PredictiveDistribution) -> None:
         self.low, quarter, self.median, three, self.high = prediction.quantile([_TAIL, 0.25, 0.5, 0.75, 1.0 - _TAIL])
         self.unit = np.maximum(0.5 * (three - quarter), 1e-12 * (self.high - self.low) + 1e-300)
 
@@ -109,7 +116,7 @@ class _Coordinate:
         return np.arcsinh((t - self.median) / self.unit)
 
 
-def _of_counts(prediction: Law, y: Array) -> Float[Array, " N"]:
+def _of_counts(prediction: PredictiveDistribution, y: Array) -> Float[Array, " N"]:
     """Σ_{k<y} F(k)² + Σ_{k≥y} (1 − F(k))², between quantiles beyond which there is next to nothing."""
     at = _Coordinate(prediction)
     at.unit = np.maximum(at.unit, 1.0)
@@ -118,7 +125,7 @@ def _of_counts(prediction: Law, y: Array) -> Float[Array, " N"]:
 
 
 def _sum_of_counts(
-    prediction: Law, at: _Coordinate, first: Array, last: Array, term: Callable[[Array], Array]
+    prediction: PredictiveDistribution, at: _Coordinate, first: Array, last: Array, term: Callable[[Array], Array]
 ) -> Float[Array, " N"]:
     """Σ term(F(k)) over k = first, …, last at each input; zero where last < first."""
     points = np.flatnonzero(last >= first)
@@ -134,7 +141,7 @@ def _sum_of_counts(
     if not counts:
         return total
     where = np.repeat(points, [len(k) for k in counts])
-    shares = np.split(prediction._distribution(np.concatenate(counts), where), np.cumsum([len(k) for k in counts])[:-1])
+    shares = np.split(prediction._cdf(np.concatenate(counts), where), np.cumsum([len(k) for k in counts])[:-1])
     for n, taken, share in zip(points, counts, shares, strict=True):
         values = term(share)
         # Straight lines between those that were taken: the sum over a gap is its length times the mean of its ends.
@@ -142,7 +149,7 @@ def _sum_of_counts(
     return total
 
 
-def _by_integration(prediction: Law, y: Array) -> Float[Array, " N"]:
+def _by_integration(prediction: PredictiveDistribution, y: Array) -> Float[Array, " N"]:
     """∫ F² below y and ∫ (1 − F)² above, by Gauss-Legendre in panels that are wider in the tails."""
     at = _Coordinate(prediction)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -154,7 +161,7 @@ def _by_integration(prediction: Law, y: Array) -> Float[Array, " N"]:
         v = low + shares * (high - low)
         t = at.median + at.unit * np.sinh(v)
         where = np.broadcast_to(np.arange(len(y)), t.shape)
-        share = prediction._distribution(t.ravel(), where.ravel()).reshape(t.shape)
+        share = prediction._cdf(t.ravel(), where.ravel()).reshape(t.shape)
         return (high - low) * (weights @ (term(share) * at.unit * np.cosh(v)))
 
     below = integral(np.minimum(at.low, y), y, np.square)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_float_array, as_level
 from kosambi._core.types import Array, ArrayLike
-from kosambi.calibration.checks import Law, as_held_out, as_levels, has_order
+from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_levels, has_order
 from kosambi.likelihoods import AbstractLikelihood, Bernoulli
 
 
@@ -85,9 +85,9 @@ class StretchedPrediction(_Summaries):
         """The values that the stretch moved to `y`."""
         return self._centre + (y - self._centre) / np.sqrt(self.factor)
 
-    def _distribution(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def _cdf(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
         centre = self._centre[points]
-        return self.prediction._distribution(centre + (y - centre) / np.sqrt(self.factor), points)
+        return self.prediction._cdf(centre + (y - centre) / np.sqrt(self.factor), points)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -143,12 +143,12 @@ class TemperedLabels(_Summaries):
         y = as_held_out(self, y)
         return self._logarithms[np.arange(self.num_points), y.astype(int)]
 
-    def _distribution(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def _cdf(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
         below = np.cumsum(np.exp(self._logarithms), axis=1)
         return np.where(y < 0, 0.0, below[points, np.clip(np.floor(y), 0, below.shape[1] - 1).astype(int)])
 
 
-def label_logarithms(prediction: Law) -> Float[Array, "N L"]:
+def label_logarithms(prediction: PredictiveDistribution) -> Float[Array, "N L"]:
     """log P(y = k), which keeps its digits where the probability of another label rounds to one."""
     labels = range(prediction.likelihood.num_labels or 0)
     return np.stack([prediction.log_density(np.full(prediction.num_points, float(k))) for k in labels], axis=1)

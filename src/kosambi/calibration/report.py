@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.calibration.checks import Law, as_held_out, as_law, check_distribution, has_order
+from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_prediction, check_cdf, has_order
+from kosambi.calibration.coverage import LEVELS, Coverage, coverage, interval_width, pit
 from kosambi.calibration.crps import crps
-from kosambi.calibration.scores import LEVELS, Coverage, coverage, interval_width, pit
 
 # How far a coverage may be from what is expected, as a standard normal number, and a p-value; beyond them it is said.
 _FAR, _UNLIKELY = 3.0, 1e-3
@@ -86,7 +86,7 @@ class Calibration:
 
 
 def calibration_report(
-    prediction: Law, y: ArrayLike, key: Key | None = None, *, levels: ArrayLike = LEVELS
+    prediction: PredictiveDistribution, y: ArrayLike, key: Key | None = None, *, levels: ArrayLike = LEVELS
 ) -> Calibration:
     """Coverage, widths, CRPS, negative log density and PIT of predictions, by data that were not used to fit.
 
@@ -108,9 +108,9 @@ def calibration_report(
     >>> print(ko.calibration.calibration_report(posterior.predict(x[1::2]), y[1::2]).verdict)
     Too sure: intervals are too narrow, 67.5 % inside where 95.0 % are expected.
     """
-    prediction = as_law(prediction)
+    prediction = as_prediction(prediction)
     y = as_held_out(prediction, y)
-    check_distribution(prediction, "report")
+    check_cdf(prediction, "report")
     found = coverage(prediction, y, levels)
     width = np.array([np.mean(interval_width(prediction, float(level))) for level in found.levels])
     transforms, p_value = None, np.nan

@@ -22,7 +22,7 @@ import numpy as np
 
 from kosambi._core.errors import HyperparameterWarning, InputError
 from kosambi._core.types import Array, ArrayLike
-from kosambi.calibration.checks import Law, as_held_out, as_law
+from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_prediction
 from kosambi.calibration.distributions import StretchedPrediction, TemperedLabels, label_logarithms, scaled_logarithms
 from kosambi.likelihoods import AbstractLikelihood
 
@@ -53,13 +53,13 @@ class Tempering:
     likelihood: str
     """The name of the likelihood."""
 
-    def apply(self, prediction: Law) -> Any:
+    def apply(self, prediction: PredictiveDistribution) -> Any:
         """The tempered law at other inputs, with the summaries of an observation that a prediction has.
 
         Arguments:
             prediction: `posterior.predict(x_new)` of the same posterior, or of one with the same likelihood.
         """
-        prediction = as_law(prediction)
+        prediction = as_prediction(prediction)
         if type(prediction.likelihood).__name__ != self.likelihood:
             raise InputError(
                 f"`prediction` has a `{type(prediction.likelihood).__name__}` likelihood, but the factor was found for "
@@ -78,7 +78,7 @@ class Tempering:
         )
 
 
-def temper(prediction: Law, y: ArrayLike) -> Tempering:
+def temper(prediction: PredictiveDistribution, y: ArrayLike) -> Tempering:
     """The factor τ of the predictive spread that minimises the negative log density of held-out data.
 
     Arguments:
@@ -101,7 +101,7 @@ def temper(prediction: Law, y: ArrayLike) -> Tempering:
     >>> bool(np.allclose(found.apply(prediction).observation_variance, found.factor * prediction.observation_variance))
     True
     """
-    prediction = as_law(prediction)
+    prediction = as_prediction(prediction)
     y = as_held_out(prediction, y)
     likelihood = prediction.likelihood
     if not likelihood.is_density:
@@ -155,7 +155,7 @@ def _tempered(prediction: Any, kind: str, factor: float) -> Any:
     )
 
 
-def _score(prediction: Law, y: Array, kind: str) -> Callable[[float], float]:
+def _score(prediction: PredictiveDistribution, y: Array, kind: str) -> Callable[[float], float]:
     """The mean negative log density as a function of log τ."""
     if kind == "temperature":
         table, rows, labels = label_logarithms(prediction), np.arange(len(y)), y.astype(int)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from kosambi._core.errors import InputError
 from kosambi._core.types import ArrayLike
 from kosambi.calibration import Calibration, calibration_report
-from kosambi.page._scores import Scores, label_scores, number_scores
+from kosambi.page._scores import Scores, scores_of
 from kosambi.plots.predictions import interval
 from kosambi.plots.style import as_columns, as_fitted
 from kosambi.posterior import Posterior, Prediction
@@ -128,11 +128,9 @@ def _held_out(estimator: Any, training: Float[np.ndarray, "N D"], X: ArrayLike, 
     calibration = None
     if likelihood.num_labels is not None:
         calibration = calibration_report(prediction, observed)
-        scores = label_scores(prediction, observed, train, np.asarray(weights))
-    else:
-        if interval(prediction, 0.95) is not None:
-            calibration = calibration_report(prediction, observed, jax.random.key(0))
-        scores = number_scores(prediction, observed, train, np.asarray(weights))
+    elif interval(prediction, 0.95) is not None:
+        calibration = calibration_report(prediction, observed, jax.random.key(0))
+    scores = scores_of(prediction, observed, train, np.asarray(weights))
     # Of many columns some row is always a little beyond the others, so a little does not count.
     slack = 0.5 * np.asarray(estimator.x_scale_)
     outside = np.any((x < training.min(axis=0) - slack) | (x > training.max(axis=0) + slack), axis=1)

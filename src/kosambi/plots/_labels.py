@@ -9,11 +9,17 @@ from jaxtyping import Float, Int
 
 from kosambi._core.errors import InputError, as_count
 from kosambi._core.types import Array, ArrayLike
-from kosambi.calibration.checks import Law, as_held_out, as_law, label_probabilities
+from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_prediction, label_probabilities
 from kosambi.plots.style import BLACK, BLUE, Axes, as_axes, class_style, plain
 
 
-def roc(prediction: Law, y: ArrayLike, axes: Axes | None = None, *, classes: Sequence[object] | None = None) -> Axes:
+def roc(
+    prediction: PredictiveDistribution,
+    y: ArrayLike,
+    axes: Axes | None = None,
+    *,
+    classes: Sequence[object] | None = None,
+) -> Axes:
     """How many of a class are found, against how many others are taken for it, over all thresholds.
 
     One curve for two classes, and one a class against the rest for more, with the area under it (AUC): 1 for a perfect
@@ -52,7 +58,9 @@ def roc(prediction: Law, y: ArrayLike, axes: Axes | None = None, *, classes: Seq
     return axes
 
 
-def reliability(prediction: Law, y: ArrayLike, axes: Axes | None = None, *, num_bins: int = 10) -> Axes:
+def reliability(
+    prediction: PredictiveDistribution, y: ArrayLike, axes: Axes | None = None, *, num_bins: int = 10
+) -> Axes:
     """How often labels came true against the probability they were given; on the diagonal both agree.
 
     For two classes the probability of a 1, for more that of the likeliest class. Observations are put into bins of
@@ -151,10 +159,10 @@ def confusion(
 
 
 def _checked(
-    name: str, prediction: Law, y: ArrayLike, classes: Sequence[object] | None
+    name: str, prediction: PredictiveDistribution, y: ArrayLike, classes: Sequence[object] | None
 ) -> tuple[Float[Array, "N L"], Int[np.ndarray, " N"], list[str]]:
     """Probabilities, labels as whole numbers, and names of the labels."""
-    law = as_law(prediction)
+    law = as_prediction(prediction)
     if law.likelihood.num_labels is None:
         raise InputError(
             f"`plots.{name}` draws labels, and `{type(law.likelihood).__name__}` has none. Use `plots.predictions` and "

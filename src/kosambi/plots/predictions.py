@@ -7,12 +7,17 @@ from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_count, as_level
 from kosambi._core.types import Array, ArrayLike
-from kosambi.calibration.checks import Law, as_held_out, as_law
+from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_prediction
 from kosambi.plots.style import BLACK, BLUE, ORANGE, Axes, as_axes, spread
 
 
 def predictions(
-    prediction: Law, y: ArrayLike, coverage: float = 0.95, axes: Axes | None = None, *, max_points: int = 300
+    prediction: PredictiveDistribution,
+    y: ArrayLike,
+    coverage: float = 0.95,
+    axes: Axes | None = None,
+    *,
+    max_points: int = 300,
 ) -> Axes:
     """The predicted mean against the truth on held-out data, each with its interval; on the diagonal both agree.
 
@@ -34,7 +39,7 @@ def predictions(
     >>> axes.get_title()
     '20 of 40 observations'
     """
-    law = as_law(prediction)
+    law = as_prediction(prediction)
     if law.likelihood.num_labels is not None:
         raise InputError(
             f"`plots.predictions` draws numbers, and those of `{type(law.likelihood).__name__}` are labels. Use "
@@ -64,7 +69,7 @@ def predictions(
     return axes
 
 
-def expected(law: Law) -> Float[Array, "N *C"]:
+def expected(law: PredictiveDistribution) -> Float[Array, "N *C"]:
     """E y, for labels their probabilities; E f where an observation has no mean that is known."""
     if law.likelihood.is_density and law.likelihood.has_moments:
         mean = np.asarray(law.observation_mean)
@@ -73,7 +78,7 @@ def expected(law: Law) -> Float[Array, "N *C"]:
     return np.asarray(law.mean)  # type: ignore[attr-defined]
 
 
-def interval(law: Law, coverage: float) -> tuple[Array, Array] | None:
+def interval(law: PredictiveDistribution, coverage: float) -> tuple[Array, Array] | None:
     """The central interval of an observation, where it has a distribution."""
     likelihood, known = law.likelihood, getattr(law, "is_noise_known", True)
     if not (known and likelihood.is_density and likelihood.has_cdf):

@@ -1,15 +1,18 @@
 """The posterior as functions and predictions, how good they are, and which model explains the data best."""
 
+from kosambi.posterior._functions import BasisExpansion
 from kosambi.posterior._matheron import Clipping, MatheronDraws
 from kosambi.posterior._modes import ModeSummary
+from kosambi.posterior._predictive import LOW_SUPPORT
 from kosambi.posterior.certificate import Certificate, divergence_estimate
 from kosambi.posterior.comparison import Comparison, compare
 from kosambi.posterior.importance import smoothed_weights, systematic
-from kosambi.posterior.posterior import LOW_SUPPORT, Posterior
+from kosambi.posterior.posterior import Posterior
 from kosambi.posterior.prediction import Prediction
 
 __all__ = [
     "LOW_SUPPORT",
+    "BasisExpansion",
     "Certificate",
     "Clipping",
     "Comparison",

@@ -13,9 +13,9 @@ from kosambi._core.linalg import host_blocks
 from kosambi._core.precision import public
 from kosambi._core.types import Array
 from kosambi._version import __version__
-from kosambi.posterior.summaries import latent_distribution, likelihood_at
-from kosambi.samplers import Particles
-from kosambi.samplers.report import Report
+from kosambi.posterior._predictive import latent_distribution
+from kosambi.posterior.summaries import likelihood_at
+from kosambi.samplers import Particles, Report
 from kosambi.target import Target
 
 # Particles times data of one block.

@@ -2,7 +2,7 @@ r"""Posterior draws as functions: F_j = m + φᵀu_j + (G_j − φᵀu(G_j)) wit
 
 In whitened coordinates F_j = m + ψᵀ(w_j − w(G_j)) + G_j. For a measure made of points G = κω with the root κ of r, and
 w(G) = Bᵀω; where ψ = κB (Ritz, Point) all of it is one sum over the support, κ(ω + B(w_j − Bᵀω)). For a
-`GaussianProcess` G comes from `kosambi.spectra`, and ψᵀ(w − w(G)) = r(·, Z) r(Z, Z)⁻¹(u − G(Z)).
+`GaussianProcess` G comes from `kosambi.priors.functions`, and ψᵀ(w − w(G)) = r(·, Z) r(Z, Z)⁻¹(u − G(Z)).
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core.errors import InputError, as_inputs, check_key, is_traced
 from kosambi._core.linalg import by_rows
-from kosambi._core.precision import at_rest, compiled, host_generator
-from kosambi._core.types import Array, Key
+from kosambi._core.precision import at_rest, compiled, host_generator, public
+from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis, PointBasis, PointResidual
+from kosambi.posterior._matheron import MatheronDraws, draw_matheron
 from kosambi.priors import GaussianProcess, GaussianRandomElement
 from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.functions.expansions import AbstractExpansion, KernelExpansion
@@ -24,6 +26,7 @@ from kosambi.priors.measures import PointMeasure
 from kosambi.samplers import Particles
 from kosambi.target import Target
 
+METHODS = ("pathwise", "matheron")
 # Folded into the key, so that functions drawn with the key of `infer` do not depend on the particles.
 _PURPOSE = 0x66756E63
 
@@ -49,14 +52,37 @@ class BasisExpansion(AbstractExpansion):
         return BasisExpansion(self.basis, self.coefficients[indices])
 
 
-def draw_functions(
+@public
+def draw(
+    key: Key, target: Target, particles: Particles, method: str, domain: ArrayLike | None, at: ArrayLike | None
+) -> FunctionDraws | MatheronDraws:
+    """`Posterior.functions`, with its arguments checked."""
+    if is_traced((key, at)):
+        raise InputError("`functions` chooses frequencies on the host. Call it outside `jit`; use the draws inside.")
+    key = check_key(key)
+    if method not in METHODS:
+        raise InputError(f'`method` must be "pathwise" or "matheron". Got {method!r}.')
+    if method == "matheron":
+        if at is not None or domain is not None:
+            raise InputError(
+                '`at` and `domain` mean nothing to method="matheron", which draws as it is asked. Leave them out.'
+            )
+        return draw_matheron(key, target, particles.coordinates)
+    points = None if at is None else as_inputs("at", at, target.x.shape[1])
+    ends = None if domain is None else as_inputs("domain", domain, target.x.shape[1])
+    if ends is not None and ends.shape[0] != 2:
+        raise InputError(f"`domain` must have two rows, the lowest and the highest inputs. Got {ends.shape[0]} rows.")
+    return draw_pathwise(key, target, particles, points, ends)
+
+
+def draw_pathwise(
     key: Key, target: Target, particles: Particles, at: Float[Array, "A D"] | None, domain: Float[Array, "2 D"] | None
 ) -> FunctionDraws:
-    """One function a particle; `at` says where they must be exact if the kernel has no features, `domain` how far."""
+    """One function per particle; `at` says where they must be exact if the kernel has no features, `domain` how far."""
     basis, latents = target.basis, target.likelihood.num_latents
     prior, columns = basis.prior, int(target.x.shape[1])
     whitened = np.asarray(particles.whitened)
-    # One row a latent function, the C of one particle next to each other.
+    # One row per latent function, the C of one particle next to each other.
     w = whitened if whitened.ndim == 2 else np.moveaxis(whitened, 2, 1).reshape(-1, whitened.shape[1])
     key = jax.random.fold_in(key, _PURPOSE)
     reached = [target.x, basis.inducing_points] if domain is None else [target.x, basis.inducing_points, domain]

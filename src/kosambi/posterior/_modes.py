@@ -1,15 +1,16 @@
-"""Which particles belong to which mode of the posterior: by going downhill from each."""
+"""The modes of a posterior: which particles belong to which, by going downhill from each, and reports of one mode."""
 
 from __future__ import annotations
 
 import dataclasses
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from kosambi._core.precision import public
 from kosambi._core.types import Array
-from kosambi.samplers import Particles
+from kosambi.posterior.importance import share_of_evidence
+from kosambi.samplers import Particles, Report
 from kosambi.target import Target
 from kosambi.target.modes import minima
 
@@ -19,7 +20,7 @@ MAX_SEARCHES = 1000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ModeSummary:
-    """The modes that the particles sit in, the fullest first."""
+    """The modes that the particles sit in, the fullest first. `Posterior.modes` makes it; `print` shows a table."""
 
     labels: Int[np.ndarray, " J"]
     """The mode of each particle."""
@@ -76,7 +77,44 @@ def find_mode_summary(target: Target, particles: Particles) -> ModeSummary:
     )
 
 
+def acceptance_of(report: Report, chosen: Int[np.ndarray, " L"], num_particles: int) -> Float[np.ndarray, " K"]:
+    """The acceptance of some of the particles; all that the report has where it is that of other particles."""
+    acceptance = np.asarray(report.acceptance_by_particle)
+    return acceptance[chosen] if len(acceptance) == num_particles else acceptance
+
+
+def report_of_mode(report: Report, chosen: Bool[np.ndarray, " J"], energy: float) -> Report:
+    """The report of the particles of one mode.
+
+    Whatever is counted is counted for them: acceptance, effective draws, energy, the evidence of a ladder. Whether the
+    run has converged, with its R̂, is a statement about the whole run, which compares all modes.
+
+    Arguments:
+        report: that of the run.
+        chosen: the particles of the mode.
+        energy: their mean potential.
+    """
+    share, number = float(np.mean(chosen)), int(np.sum(chosen))
+    acceptance, ladder = acceptance_of(report, np.flatnonzero(chosen), len(chosen)), report.ladder
+    if ladder is not None:
+        evidence = share_of_evidence(ladder.log_evidence, share, number, report.converged)
+        ladder = dataclasses.replace(ladder, log_evidence=evidence)
+    return dataclasses.replace(
+        report,
+        ess=share * report.ess,
+        ess_tail=share * report.ess_tail,
+        mcse=report.mcse / np.sqrt(share),
+        acceptance=float(np.mean(acceptance)),
+        acceptance_by_particle=acceptance,
+        basins=1,
+        energy=np.array([energy]),
+        energy_steps=np.array([report.steps]),
+        r_hat_trace=np.array([report.r_hat]),
+        ladder=ladder,
+    )
+
+
 def _nearest(w: Array, positions: Array, roots: Array) -> Int[np.ndarray, " J"]:
-    """The mode whose Laplace law is nearest, in its own standard deviations."""
+    """The mode whose Laplace approximation is nearest, in its own standard deviations."""
     white = (np.linalg.solve(root, (w - at).T) for at, root in zip(positions, roots, strict=True))
     return np.argmin(np.stack([np.sum(np.square(part), axis=0) for part in white]), axis=0)

@@ -23,8 +23,7 @@ from kosambi.likelihoods import CustomJoint, Gaussian
 from kosambi.posterior.importance import FEWEST_FOR_TAIL, LARGEST_PARETO_K, smoothed_weights
 from kosambi.priors import GaussianRandomElement
 from kosambi.priors.measures import PointMeasure
-from kosambi.samplers import Particles
-from kosambi.samplers.report import Report
+from kosambi.samplers import Particles, Report
 from kosambi.target import Target
 from kosambi.target.bounds import DivergenceBounds, divergence_bounds, gaussian_gap
 from kosambi.target.data_terms import QuadraticTerm

@@ -133,13 +133,13 @@ class Prediction:
         low, high = self.quantile([edge, 1.0 - edge])
         if self.likelihood.is_discrete:
             return [self._likeliest_counts(n, low[n], high[n], coverage) for n in range(self.num_points)]
-        return highest_density(self._distribution, coverage, low, high, int(num_cells))
+        return highest_density(self._cdf, coverage, low, high, int(num_cells))
 
     def _likeliest_counts(self, point: int, low: float, high: float, coverage: float) -> Float[Array, " L"]:
         """The likeliest counts at one input, in cells of several where there are very many."""
         width = max(1, int(np.ceil((high - low + 1) / 2048)))
         ends = np.arange(low - 1.0, high + width, width)
-        masses = np.diff(self._distribution(ends, np.full(len(ends), point)))
+        masses = np.diff(self._cdf(ends, np.full(len(ends), point)))
         (cells,) = highest_probability(masses[None], coverage)
         return (ends[cells][:, None] + 1.0 + np.arange(width)).ravel()
 
@@ -157,7 +157,7 @@ class Prediction:
         """The log density, or log probability, of one observation `y` (N,) at each input."""
         y = self.likelihood.check(y) if np.size(y) or self.num_points else np.empty(0)
         if y.shape != (self.num_points,):
-            raise InputError(f"`y` has shape {y.shape} for {self.num_points} inputs. Give one observation an input.")
+            raise InputError(f"`y` has shape {y.shape} for {self.num_points} inputs. Give one observation per input.")
         return log_density(self._model, y, self.component_means, self.component_deviation)
 
     def to_pandas(self, coverage: float = 0.95) -> Any:
@@ -225,8 +225,8 @@ class Prediction:
             return np.empty(0)
         centre, scale = self._start
         if model.is_discrete:
-            return count_quantile(self._distribution, q, centre)
-        return continuous_quantile(self._distribution, q, centre, scale, model.lowest)
+            return count_quantile(self._cdf, q, centre)
+        return continuous_quantile(self._cdf, q, centre, scale, model.lowest)
 
     @functools.cached_property
     def _start(self) -> tuple[Array, Array]:
@@ -251,7 +251,7 @@ class Prediction:
         scale = np.maximum(self.standard_deviation, 1e-200)
         return continuous_quantile(cdf, q, self.mean, scale, -np.inf)
 
-    def _distribution(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def _cdf(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
         """P(observation ≤ y) at some of the inputs, by their numbers; in blocks, on all cores."""
         size = max(1, _BLOCK_VALUES // self.component_means.shape[0])
         blocks = [slice(start, start + size) for start in range(0, points.shape[0], size)]

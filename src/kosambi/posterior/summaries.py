@@ -1,48 +1,38 @@
-r"""Averages over components, compiled, in blocks of inputs.
+"""Averages over the components of a mixture, compiled, in blocks of inputs: moments, probabilities, log density.
 
-The law of f at new inputs, given the particles: a mixture of normal laws with one deviation an input.
-
-Given the coordinates, f(x) ~ N(m(x) + ψ(x)ᵀw, σ²(x)) with the residual variance σ² of the basis. Over J particles that
-is a mixture of J components; when the law of w is known, N(μ, RRᵀ), it is the one normal law with mean m + ψᵀμ and
-variance σ² + |Rᵀψ|².
+A prediction is a mixture of K normal distributions of f with one standard deviation per input; an observation's noise
+is integrated for each component, in closed form or by quadrature, and the K results are averaged.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
 from kosambi._core.linalg import host_blocks
-from kosambi._core.precision import at_rest, compiled, lift, public
+from kosambi._core.precision import at_rest, compiled, public
 from kosambi._core.types import Array
-from kosambi.basis import AbstractBasis
-from kosambi.likelihoods import AbstractLikelihood, Gaussian
-from kosambi.likelihoods.quadrature import Rule, numbered_rule, rule_number, trapezoidal
-from kosambi.priors.functions.draws import evaluate_mean
-from kosambi.samplers import Particles
-from kosambi.target import Target
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.likelihoods.quadrature import Rule, numbered_rule, trapezoidal
 
-# Components times inputs of one block of averages, and of one block of the inputs themselves.
+# Components times inputs of one block.
 _VALUES_AT_ONCE = 2**20
-_LATENT_VALUES_AT_ONCE = 2**22
 
 
 def likelihood_at(likelihood: AbstractLikelihood, points: Any) -> AbstractLikelihood:
     """The likelihood at some of the inputs, where it holds one noise for each."""
-    if isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1:
-        return Gaussian(np.asarray(likelihood.noise)[points])
-    return likelihood
+    return likelihood.at_rows(points)
 
 
 @public
 def moments(likelihood: AbstractLikelihood, means: Array, deviation: Array) -> tuple[Array, Array]:
     """Mean and variance of an observation under the mixture: (N,) each, or (N, C) for classes."""
-    numbers = rule_number(likelihood.strip, deviation)
+    numbers = likelihood.summary_rules(deviation)
     first, second = _by_rule(_moments, numbered_rule, numbers, likelihood, means, deviation)
     return first, second
 
@@ -50,7 +40,7 @@ def moments(likelihood: AbstractLikelihood, means: Array, deviation: Array) -> t
 @public
 def probabilities(likelihood: AbstractLikelihood, means: Array, deviation: Array) -> Float[Array, "N L"]:
     """P(y = k) under the mixture."""
-    numbers = rule_number(likelihood.strip, deviation)
+    numbers = likelihood.summary_rules(deviation)
     (table,) = _by_rule(_probabilities, numbered_rule, numbers, likelihood, means, deviation)
     return table / np.sum(table, axis=1, keepdims=True)
 
@@ -130,37 +120,3 @@ def _log_density(rule: Rule, likelihood: AbstractLikelihood, means: Array, devia
     top = jnp.max(values, axis=0)
     safe = jnp.where(jnp.isfinite(top), top, 0.0)
     return (safe + jnp.log(jnp.mean(jnp.exp(values - safe), axis=0)),)
-
-
-class Latent(NamedTuple):
-    """K components at N inputs, all with weight 1/K."""
-
-    means: Float[Array, "K N *C"]
-    deviation: Float[Array, " N"]
-    prior_variance: Float[Array, " N"]
-
-
-def latent_distribution(target: Target, particles: Particles, x: Float[Array, "N D"]) -> Latent:
-    """The components at the rows of `x`, in blocks of rows."""
-    known, basis = particles.distribution, target.basis
-    w = np.asarray(particles.whitened) if known is None else np.asarray(known.mean)[None]
-    latents = target.likelihood.num_latents
-    rows = w if w.ndim == 2 else np.moveaxis(w, 2, 1).reshape(-1, w.shape[1])
-    num_rows, size = x.shape[0], rows.shape[0]
-    means, deviation, prior = np.empty((size, num_rows)), np.empty(num_rows), np.empty(num_rows)
-    arguments = lift((basis, rows, None if known is None else known.root))
-    for part in host_blocks(num_rows, _LATENT_VALUES_AT_ONCE // max(size, basis.size)):
-        means[:, part], deviation[part], prior[part] = _block(*arguments, x[part])
-    means += np.asarray(evaluate_mean(basis.prior.mean, x)) if num_rows else 0.0
-    if latents > 1:
-        means = np.ascontiguousarray(np.moveaxis(means.reshape(size // latents, latents, num_rows), 1, 2))
-    return Latent(means, deviation, prior)
-
-
-@compiled
-def _block(basis: AbstractBasis, w: Array, root: Array | None, x: Array) -> tuple[Array, Array, Array]:
-    psi = basis.whitened_weights(x)
-    variance = jnp.maximum(basis.residual(x), 0.0)
-    if root is not None:
-        variance = variance + jnp.sum(jnp.square(psi @ root), axis=1)
-    return w @ psi.T, jnp.sqrt(variance), basis.prior.pointwise(x)

@@ -116,14 +116,18 @@ class Notes:
     def add(self, text: str, category: type[Warning] = ConvergenceWarning) -> None:
         """Warn and remember."""
         self.texts += (text,)
-        # Shown at the first caller outside of kosambi.
-        frame, level = sys._getframe(), 1
-        while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OUR_FRAMES:
-            frame, level = frame.f_back, level + 1
-        warnings.warn(text, category, stacklevel=level)
+        warn_user(text, category)
 
 
 _OUR_FRAMES = ("kosambi", "jaxtyping")
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Warn as the first caller outside of kosambi sees it, however deep inside it this is."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _OUR_FRAMES:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 def as_initial(value: str | ArrayLike, names: tuple[str, ...]) -> str | Array:

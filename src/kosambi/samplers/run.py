@@ -10,6 +10,7 @@ import numpy as np
 from kosambi._core.errors import InputError, as_count, check_key, is_traced
 from kosambi._core.precision import public
 from kosambi._core.progress import Clock, Interruption, Progress
+from kosambi._core.threads import one_blas_thread
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.samplers import euler_maruyama, exact, tempering
 from kosambi.samplers import markov as _markov
@@ -87,7 +88,7 @@ def sample(
     start = _as_start(chosen, initial)
     may_switch = isinstance(sampler, str) and sampler == "auto" and may_temper
     clock, stop = Clock(), Interruption(on_interrupt)
-    with Progress(progress) as display:
+    with Progress(progress) as display, one_blas_thread(target.basis.size):
         if isinstance(chosen, Exact):
             particles, report = exact.run(key, target, num_particles, clock)
         elif isinstance(chosen, EulerMaruyama):

@@ -62,13 +62,16 @@ class Modes(Module):
 
 
 @public
-def find_modes(key: Key, target: Target) -> Modes:
-    """Distinct local minima of V, searched for from zero and, when the cost is not convex, from prior draws."""
+def find_modes(key: Key, target: Target, starts: Float[Array, "S K"] | None = None) -> Modes:
+    """Distinct local minima of V, searched for from zero and, when the cost is not convex, from prior draws.
+
+    `starts` are further whitened coordinates to begin at when the cost is not convex, such as posterior draws.
+    """
     size = int(np.prod(target.shape))
-    starts = np.zeros((1, size))
+    every = [np.zeros((1, size))]
     if not target.likelihood.is_convex:
-        starts = np.concatenate([starts, host_generator(key).normal(size=(NUM_STARTS, size))])
-    return _distinct(target, starts)
+        every += [host_generator(key).normal(size=(NUM_STARTS, size))] + ([] if starts is None else [starts])
+    return _distinct(target, np.concatenate(every))
 
 
 def _distinct(target: Target, starts: Float[Array, "S K"]) -> Modes:

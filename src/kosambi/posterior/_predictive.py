@@ -1,0 +1,153 @@
+r"""From particles to predictions: the distribution of f at new inputs, in blocks of them.
+
+Given the coordinates, f(x) ~ N(m(x) + ψ(x)ᵀw, σ²(x)) with the residual variance σ² of the basis. Over J particles that
+is a mixture of J normal components with one standard deviation per input; where the distribution of w is known,
+N(μ, RRᵀ), it is the one normal distribution with mean m + ψᵀμ and variance σ² + |Rᵀψ|².
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.errors import InputError, SupportWarning, as_inputs, as_positive, is_traced
+from kosambi._core.linalg import host_blocks
+from kosambi._core.precision import compiled, lift, public
+from kosambi._core.types import Array, ArrayLike
+from kosambi.basis import AbstractBasis
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.posterior.prediction import Prediction
+from kosambi.posterior.summaries import likelihood_at
+from kosambi.priors import GaussianRandomElement
+from kosambi.priors.functions.draws import evaluate_mean
+from kosambi.samplers import Particles
+from kosambi.samplers.base import warn_user
+from kosambi.target import Target
+
+LOW_SUPPORT = 0.05
+"""Inputs with less support than this are warned of."""
+# Components times inputs of one block.
+_VALUES_AT_ONCE = 2**22
+
+
+class Latent(NamedTuple):
+    """K components at N inputs, all with weight 1/K."""
+
+    means: Float[Array, "K N *C"]
+    deviation: Float[Array, " N"]
+    prior_variance: Float[Array, " N"]
+
+
+@public
+def predict(
+    target: Target, particles: Particles, x_new: ArrayLike, noise: ArrayLike | None, largest_variance: float
+) -> Prediction:
+    """`Posterior.predict`; `largest_variance` is that of the prior at the data, which support is measured by."""
+    x, likelihood = _checked(target, x_new, noise)
+    prediction = _predict(target, particles, x, likelihood, noise is not None, largest_variance)
+    note = _support_note(target, prediction.support)
+    prediction.warnings = () if note is None else (note,)
+    return prediction
+
+
+@public
+def log_predictive_density(
+    target: Target,
+    particles: Particles,
+    x_new: ArrayLike,
+    y_new: ArrayLike,
+    noise: ArrayLike | None,
+    largest_variance: float,
+) -> Float[Array, " N"]:
+    """`Posterior.log_predictive_density`: that of `predict`, a block of inputs at a time."""
+    x, likelihood = _checked(target, x_new, noise)
+    y = likelihood.check(y_new) if np.size(y_new) or len(x) else np.empty(0)
+    if y.shape != (len(x),):
+        raise InputError(f"`y_new` has shape {y.shape} for {len(x)} inputs. Give one observation per input.")
+    values, support = np.empty(len(x)), np.empty(len(x))
+    for part in host_blocks(len(x), _rows_at_once(target, particles)):
+        at = likelihood_at(likelihood, part) if noise is not None else likelihood
+        block = _predict(target, particles, x[part], at, noise is not None, largest_variance)
+        values[part], support[part] = block.log_density(y[part]), block.support
+    _support_note(target, support)
+    return values
+
+
+def latent_distribution(target: Target, particles: Particles, x: Float[Array, "N D"]) -> Latent:
+    """The components at the rows of `x`, in blocks of rows."""
+    known, basis = particles.distribution, target.basis
+    w = np.asarray(particles.whitened) if known is None else np.asarray(known.mean)[None]
+    latents = target.likelihood.num_latents
+    rows = w if w.ndim == 2 else np.moveaxis(w, 2, 1).reshape(-1, w.shape[1])
+    num_rows, size = x.shape[0], rows.shape[0]
+    means, deviation, prior = np.empty((size, num_rows)), np.empty(num_rows), np.empty(num_rows)
+    arguments = lift((basis, rows, None if known is None else known.root))
+    for part in host_blocks(num_rows, _rows_at_once(target, particles)):
+        means[:, part], deviation[part], prior[part] = _block(*arguments, x[part])
+    means += np.asarray(evaluate_mean(basis.prior.mean, x)) if num_rows else 0.0
+    if latents > 1:
+        means = np.ascontiguousarray(np.moveaxis(means.reshape(size // latents, latents, num_rows), 1, 2))
+    return Latent(means, deviation, prior)
+
+
+def _rows_at_once(target: Target, particles: Particles) -> int:
+    components = 1 if particles.distribution is not None else particles.num_particles
+    return _VALUES_AT_ONCE // max(components * target.likelihood.num_latents, target.basis.size)
+
+
+@compiled
+def _block(basis: AbstractBasis, w: Array, root: Array | None, x: Array) -> tuple[Array, Array, Array]:
+    psi = basis.whitened_weights(x)
+    variance = jnp.maximum(basis.residual(x), 0.0)
+    if root is not None:
+        variance = variance + jnp.sum(jnp.square(psi @ root), axis=1)
+    return w @ psi.T, jnp.sqrt(variance), basis.prior.pointwise(x)
+
+
+def _predict(
+    target: Target,
+    particles: Particles,
+    x: Float[Array, "N D"],
+    likelihood: AbstractLikelihood,
+    is_noise_given: bool,
+    largest_variance: float,
+) -> Prediction:
+    latent = latent_distribution(target, particles, x)
+    support = np.clip(latent.prior_variance / largest_variance, 0.0, 1.0)
+    is_known = is_noise_given or not (isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1)
+    return Prediction(likelihood, latent.means, latent.deviation, support, is_noise_known=is_known)
+
+
+def _checked(target: Target, x_new: ArrayLike, noise: ArrayLike | None) -> tuple[Array, AbstractLikelihood]:
+    """The inputs, and the likelihood of observations there."""
+    x = as_inputs("x_new", x_new, target.x.shape[1], allow_empty=True)
+    if is_traced(x):
+        raise InputError("`predict` works on concrete inputs. Use `posterior.functions(key)` inside `jit` and `grad`.")
+    if noise is None:
+        return x, target.likelihood
+    if not isinstance(target.likelihood, Gaussian):
+        raise InputError(
+            f"`noise` is for `Gaussian` likelihoods. Got {type(target.likelihood).__name__}. Leave it out."
+        )
+    values = as_positive("noise", noise, max_ndim=1)
+    if values.ndim == 1 and values.shape[0] != x.shape[0]:
+        raise InputError(f"`noise` has {values.shape[0]} entries for {x.shape[0]} inputs. Give one per input.")
+    return x, Gaussian(values)
+
+
+def _support_note(target: Target, support: Float[Array, " N"]) -> str | None:
+    """Warn of inputs where the prior has next to no variance, and return what was said."""
+    far = int(np.sum(support < LOW_SUPPORT))
+    # A `GaussianProcess` without variance somewhere, such as a linear one at zero, means what it says.
+    if not far or not isinstance(target.basis.prior, GaussianRandomElement):
+        return None
+    note = (
+        f"{far} of {len(support)} new inputs lie where the prior has less than {100 * LOW_SUPPORT:g} % of its variance "
+        "at the data, so f is near its prior mean there with false certainty. Use `GaussianProcess`, or give the "
+        "measure a background: `prior.with_background()`."
+    )
+    warn_user(note, SupportWarning)
+    return note
