@@ -27,8 +27,7 @@ def grid(case):
 
 
 def test_the_table_holds_every_likelihood():
-    public = {name for name in vars(lk) if name[0].isupper() and not name.startswith("Abstract")}
-    assert public == {name.split(",")[0] for name in [*CASES, *SEVERAL]} | {"CustomJoint"}
+    assert set(lk.TABLE) == {name.split(",")[0] for name in [*CASES, *SEVERAL]} | {"CustomJoint"}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -78,12 +77,11 @@ def test_the_negative_binomial_of_the_table_is_scipys():
 @pytest.mark.parametrize("name", [name for name in CASES if name != "Custom"])
 def test_extreme_values_give_no_nan(name):
     case = CASES[name]
-    exponential = name.split(",")[0] in ("Poisson", "Gamma", "Exponential") and "square" not in name
     for y in case.y:
         for f in EXTREME:
             values = [getattr(case.likelihood, call)([y], [f])[0] for call in ("cost", "derivative", "curvature")]
             assert not np.any(np.isnan(values)), (y, f, values)
-            if not (exponential and abs(f) > 700):
+            if not (case.overflows and abs(f) > 700):
                 assert np.all(np.isfinite(values)), (y, f, values)
             assert values[2] >= 0
 
@@ -295,7 +293,7 @@ def test_at_rest_and_pickle(name):
         (lambda: lk.Custom(lambda y, f: jnp.sqrt(jnp.abs(f - f))).check([1.0]), "not differentiable.*NaN"),
         (lambda: lk.CustomJoint(lambda y, f: y - f).check([1.0, 2.0]), "must return one number"),
         (lambda: lk.CustomJoint(None), r"function loss\(y, f\)"),
-        (lambda: lk.CustomJoint(lambda y, f: jnp.sum(f)).cost([1.0], [1.0]), "no cost of one datum"),
+        (lambda: lk.CustomJoint(lambda y, f: jnp.sum(f)).cost([1.0], [1.0]), "no cost of one observation"),
         (lambda: lk.Bernoulli().expected_cost([0.0], [0.0], [1.0], num_nodes=1), "at least 13"),
         (lambda: lk.Huber().log_density([0.0], [0.0]), "loss without a density"),
         (lambda: lk.Huber().log_predictive_density([0.0], [0.0], [1.0]), "loss without a density"),

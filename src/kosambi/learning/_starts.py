@@ -8,8 +8,6 @@ every frozen parameter, stays as it was given.
 from __future__ import annotations
 
 import dataclasses
-import functools
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -24,17 +22,7 @@ from kosambi.kernels import (
     Periodic,
 )
 from kosambi.learning._layout import Layout, Model, rebuilt
-from kosambi.likelihoods import (
-    AbstractLikelihood,
-    Exponential,
-    Gamma,
-    Gaussian,
-    Laplace,
-    NegativeBinomial,
-    Ordinal,
-    ShiftMixture,
-    StudentT,
-)
+from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
 
@@ -115,7 +103,7 @@ def start(
     kernel = kernel.with_factor(wanted ** (1.0 / degree))
     # Noise varies about the mean of y, wherever that is.
     noise = float(np.std(np.asarray(likelihood.raw_rough_latent(y)))) or scales.latent_deviation
-    return Model(kernel, mean, starting_likelihood(likelihood, y, beginning.share, noise))
+    return Model(kernel, mean, likelihood.started_from(y, beginning.share, noise))
 
 
 def has_period(kernel: AbstractKernel) -> bool:
@@ -158,66 +146,3 @@ def _spread(kernel: AbstractKernel, columns: np.ndarray, reach: float) -> Abstra
             variance=scaled if np.size(kernel.variance) > 1 else np.full(np.shape(kernel.variance), scaled.mean()),
         )
     return kernel
-
-
-@functools.singledispatch
-def starting_likelihood(likelihood: Any, y: np.ndarray, share: float, deviation: float) -> Any:
-    """The likelihood with parameters for noise that is a `share` of the standard deviation; itself if it has none."""
-    del y, share, deviation
-    return likelihood
-
-
-@starting_likelihood.register
-def _(likelihood: Gaussian, y: np.ndarray, share: float, deviation: float) -> Any:
-    del y
-    return likelihood if likelihood.noise.ndim else with_fields(likelihood, noise=np.asarray(share * deviation))
-
-
-@starting_likelihood.register
-def _(likelihood: StudentT, y: np.ndarray, share: float, deviation: float) -> Any:
-    del deviation
-    # Quartiles, since outliers inflate a standard deviation; zero if more than half of y is one value.
-    width = float(np.subtract(*np.quantile(y, [0.75, 0.25]))) / 1.35 or float(np.std(y))
-    scale, freedom = np.asarray(0.7 * share * width), np.asarray(4.0)
-    return with_fields(likelihood, scale=scale, degrees_of_freedom=freedom)
-
-
-@starting_likelihood.register
-def _(likelihood: Laplace, y: np.ndarray, share: float, deviation: float) -> Any:
-    del y
-    return with_fields(likelihood, scale=np.asarray(0.7 * share * deviation))
-
-
-@starting_likelihood.register
-def _(likelihood: ShiftMixture, y: np.ndarray, share: float, deviation: float) -> Any:
-    del y
-    # The shift and its probability are what the user knows of the mixture; they are refined, not guessed.
-    return with_fields(likelihood, noise=np.asarray(share * deviation))
-
-
-@starting_likelihood.register
-def _(likelihood: Gamma, y: np.ndarray, share: float, deviation: float) -> Any:
-    del y
-    # The logarithm of a gamma variable has a variance of about 1/shape.
-    return with_fields(likelihood, shape=np.asarray((share * deviation) ** -2.0))
-
-
-@starting_likelihood.register
-def _(likelihood: Exponential, y: np.ndarray, share: float, deviation: float) -> Any:
-    del y, share, deviation
-    return likelihood
-
-
-@starting_likelihood.register
-def _(likelihood: NegativeBinomial, y: np.ndarray, share: float, deviation: float) -> Any:
-    del y
-    return with_fields(likelihood, dispersion=np.asarray((share * deviation) ** 2))
-
-
-@starting_likelihood.register
-def _(likelihood: Ordinal, y: np.ndarray, share: float, deviation: float) -> Any:
-    del share, deviation
-    counts = np.bincount(np.asarray(y, dtype=int), minlength=likelihood.num_classes) + 0.5
-    below = np.cumsum(counts)[:-1] / counts.sum()
-    # Wider than the logits of the shares, because the latent function moves too.
-    return with_fields(likelihood, cut_points=1.5 * (np.log(below) - np.log1p(-below)))

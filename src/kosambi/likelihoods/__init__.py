@@ -23,6 +23,7 @@ from kosambi.likelihoods.ordinal import Ordinal as Ordinal
 from kosambi.likelihoods.poisson import Poisson as Poisson
 from kosambi.likelihoods.shift_mixture import ShiftMixture as ShiftMixture
 from kosambi.likelihoods.student_t import StudentT as StudentT
+from kosambi.likelihoods.zero_inflated import ZeroInflatedPoisson as ZeroInflatedPoisson
 
 TABLE: Mapping[str, type[AbstractLikelihood]] = {
     name: value

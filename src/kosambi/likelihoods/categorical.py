@@ -18,8 +18,11 @@ from kosambi._core.errors import InputError, as_count
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.likelihoods.base import AbstractLikelihood
 from kosambi.likelihoods.checks import as_labels
-from kosambi.likelihoods.quadrature import Rule
+from kosambi.likelihoods.quadrature import IS_WIDE, Rule
 from kosambi.likelihoods.softmax import expected_log_sum_exp, expected_softmax
+
+# Numbers of nodes for densities: few, so that little is compiled.
+_FEW_COUNTS = (68, 272, 1088, 8704)
 
 
 class Categorical(AbstractLikelihood):
@@ -126,6 +129,14 @@ class Categorical(AbstractLikelihood):
     def raw_log_predictive(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """log E softmax(f)_y."""
         return jnp.log(jnp.sum(self.raw_probabilities(mean, deviation, rule) * self._one_hot(y, mean), axis=-1))
+
+    def summary_rules(self, deviation: np.ndarray) -> np.ndarray:
+        # Nodes cost little here and compiling much, so only every second of the wide rules is used.
+        numbers = super().summary_rules(deviation)
+        return np.where(numbers <= IS_WIDE, IS_WIDE, numbers + (numbers - IS_WIDE) % 2)
+
+    def density_nodes(self, deviation: np.ndarray) -> np.ndarray:
+        return np.asarray(_FEW_COUNTS)[np.searchsorted(_FEW_COUNTS, super().density_nodes(deviation))]
 
     def raw_probabilities(self, mean: Array, deviation: Array, rule: Rule) -> Array:
         """E softmax(f), to about 1e-6."""

@@ -73,8 +73,12 @@ class AbstractPredictive(AbstractExpectations):
         start = jnp.full(jnp.broadcast_shapes(jnp.shape(y), jnp.shape(mean), jnp.shape(deviation)), -jnp.inf)
         return jax.lax.scan(add, start, (rule.nodes, jnp.log(rule.weights)))[0]
 
+    def summary_rules(self, deviation: np.ndarray) -> np.ndarray:
+        """Which of the numbered quadrature rules the moments and probabilities of each input need."""
+        return rule_number(self.strip, deviation)
+
     def density_nodes(self, deviation: np.ndarray) -> np.ndarray:
-        """How many nodes the predictive density of each input needs."""
+        """How many quadrature nodes the predictive density of each input needs."""
         return np.array([nodes_for(self.strip, float(value)) for value in np.ravel(deviation)], dtype=int)
 
     def predictive_cdf(self, y: np.ndarray, mean: np.ndarray, deviation: np.ndarray, rule: Rule) -> np.ndarray:

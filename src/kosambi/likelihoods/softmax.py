@@ -33,8 +33,8 @@ _NODES, _ENDS = 25, 5.5
 # Entries of its table, which are 1e-6 of a probability apart from the function, and how far below the largest class it
 # goes; farther down it is extrapolated.
 _ENTRIES, _DEPTH = 192, 20.0
-# Values held at once, so that they stay in the cache, and inputs at once.
-_VALUES_AT_ONCE, _ROWS_AT_ONCE = 2**14, 64
+# Values held at once, and rows of tables, so that both stay in a core's cache.
+_VALUES_AT_ONCE, _ROWS_AT_ONCE = 2**11, 32
 
 
 def expected_softmax(mean: Float[Array, "*B C"], deviation: Array, rule: Rule) -> Float[Array, "*B C"]:
@@ -67,27 +67,23 @@ def _block(means: Float[Array, "R L C"], sd: Float[Array, " R"], rule: Rule) -> 
     low, step, table = _table(sd, rule)
     centred = means - logsumexp(means, axis=-1, keepdims=True)
     # Places in the table: whole part the entry, fraction the place between two.
-    origin = -(centred + low[:, None, None]) / step[:, None, None]
+    origin = (-(centred + low[:, None, None]) / step[:, None, None]).reshape(len(sd), -1)
 
     def add(total: Array, node: tuple[Array, Array, Array]) -> tuple[Array, None]:
         z, gumbel, slope = node
-        at = jnp.maximum(origin + ((sd * z + gumbel) / step)[:, None, None], 0.0)
+        at = jnp.maximum(origin + ((sd * z + gumbel) / step)[:, None], 0.0)
         entry = jnp.minimum(at, _ENTRIES - 1.0).astype(jnp.int32)
         x = at - entry
-        a, b, c, d = jnp.moveaxis(_rows_of(table, entry), -1, 0)
+        found = jnp.take_along_axis(table, entry[:, :, None], axis=1, mode="promise_in_bounds")
+        a, b, c, d = (found[..., i] for i in range(4))
         minus_log = jnp.exp(a + x * (b + x * (c + x * d)))
         rate = -minus_log * (b + x * (2.0 * c + 3.0 * x * d))
-        weight = jnp.exp(-jnp.sum(minus_log, axis=-1)) * ((sd + slope) / step)[:, None]
-        return total + rate * weight[..., None], None
+        weight = jnp.exp(-jnp.sum(minus_log.reshape(means.shape), axis=-1)) * ((sd + slope) / step)[:, None]
+        return total + rate.reshape(means.shape) * weight[..., None], None
 
     nodes = tuple(jnp.asarray(part, dtype=centred.dtype) for part in _OUTER)
     total, _ = jax.lax.scan(add, jnp.zeros_like(centred), nodes)
     return total / jnp.sum(total, axis=-1, keepdims=True)
-
-
-def _rows_of(table: Float[Array, "R G 4"], entry: Array) -> Float[Array, "R L C 4"]:
-    found = jnp.take_along_axis(table, entry.reshape(entry.shape[0], -1, 1), axis=1, mode="promise_in_bounds")
-    return found.reshape(*entry.shape, 4)
 
 
 def _table(sd: Float[Array, " R"], rule: Rule) -> tuple[Array, Array, Float[Array, "R G 4"]]:
