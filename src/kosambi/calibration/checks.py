@@ -71,12 +71,12 @@ def as_levels(name: str, values: ArrayLike) -> Float[Array, " Q"]:
 
 
 def check_cdf(prediction: PredictiveDistribution, what: str) -> None:
-    """Refuse likelihoods without a distribution function."""
+    """Refuse likelihoods without a cdf of an observation."""
     likelihood = prediction.likelihood
     if likelihood.is_density and (likelihood.has_cdf or likelihood.num_labels is not None):
         return
     raise InputError(
-        f"`{type(likelihood).__name__}` has no distribution function of an observation, so there is no {what}. Use a "
+        f"`{type(likelihood).__name__}` has no cdf of an observation, so there is no {what}. Use a "
         "likelihood that has one, for example `StudentT` in place of `Huber`."
     )
 

@@ -1,4 +1,4 @@
-"""How often intervals hold what they promise, how wide they are, and where observations fall in their laws."""
+"""How often predictive intervals hold what they promise, how wide they are, and where observations fall (PIT)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ class Coverage:
     share: Float[Array, " Q"]
     """The share of observations inside."""
     expected: Float[Array, " Q"]
-    """What the law itself gives the intervals: the level, and more for counts and labels, which come in steps."""
+    """The probability that the predictions give their intervals: the level, and more for counts and labels, which come
+    in steps."""
     standard_error: Float[Array, " Q"]
-    """Of the share if the law were right and observations independent: √(e(1 − e)/N)."""
+    """Of the share if that distribution were right and observations independent: √(e(1 − e)/N)."""
 
     def __str__(self) -> str:
         rows = zip(self.levels, self.share, self.expected, self.standard_error, strict=True)
@@ -105,9 +106,9 @@ def interval_width(prediction: PredictiveDistribution, level: float = 0.95) -> F
 
 
 def pit(prediction: PredictiveDistribution, y: ArrayLike, key: Key | None = None) -> Float[Array, " N"]:
-    """The probability integral transform, P(observation ≤ y), (N,): uniform numbers if the law is right.
+    """The probability integral transform, P(observation ≤ y), (N,): uniform numbers if the prediction is right.
 
-    Heaped at both ends, the law is too narrow; in the middle, too wide. For counts and ordered labels it is
+    Heaped at both ends, predictions are too narrow; in the middle, too wide. For counts and ordered labels it is
     P(observation < y) + t P(observation = y) with a uniform t, which is uniform too.
 
     Arguments:
@@ -134,8 +135,7 @@ def pit(prediction: PredictiveDistribution, y: ArrayLike, key: Key | None = None
         )
     if key is None:
         raise InputError(
-            "`pit` of counts or labels needs random numbers, because their laws have steps. Pass "
-            "`key=jax.random.key(0)`."
+            "`pit` of counts or labels needs random numbers, because their cdf has steps. Pass `key=jax.random.key(0)`."
         )
     below, upto = _steps(prediction, y)
     return below + host_generator(check_key(key)).uniform(size=len(y)) * (upto - below)

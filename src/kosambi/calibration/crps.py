@@ -1,8 +1,8 @@
-r"""The continuous ranked probability score of predictive laws.
+r"""The continuous ranked probability score (CRPS) of predictive distributions.
 
     CRPS(F, y) = ∫ (F(t) − 1{y ≤ t})² dt = E|Y − y| − ½ E|Y − Y'|
 
-in the unit of y, smaller is better, and the absolute error for a law without spread.
+in the unit of y, smaller is better, and the absolute error for a distribution without spread.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _PANELS, _NODES = 6, 12
 
 
 def crps(prediction: PredictiveDistribution, y: ArrayLike) -> Float[Array, " N"]:
-    """CRPS(F, y) = E|Y − y| − ½ E|Y − Y'| of each observation, (N,), for independent Y, Y' from the law.
+    """CRPS(F, y) = E|Y − y| − ½ E|Y − Y'| of each observation, (N,), for independent Y, Y' from the prediction.
 
-    Closed for `Gaussian`, at O(K²) an input with K components. Counts and ordered labels: Σ_k (F(k) − 1{y ≤ k})²,
+    Closed for `Gaussian`, at O(K²) per input with K components. Counts and ordered labels: Σ_k (F(k) − 1{y ≤ k})²,
     which for two labels is Brier's score (P(y = 1) − y)². The classes of `Categorical` have no order; they are 1 apart
     from each other, which makes it ½ Σ_k (P(k) − 1{y = k})². For all others the integral of the distribution function
     is taken numerically.
@@ -64,7 +64,7 @@ def crps(prediction: PredictiveDistribution, y: ArrayLike) -> Float[Array, " N"]
     if prediction.likelihood.is_discrete:
         return _of_counts(prediction, y)
     if isinstance(prediction.likelihood, Gaussian):
-        return _of_normal_laws(prediction, y)
+        return _of_normal_components(prediction, y)
     return _by_integration(prediction, y)
 
 
@@ -76,8 +76,8 @@ def _of_labels(prediction: PredictiveDistribution, y: Array) -> Float[Array, " N
     return np.sum(np.square(np.cumsum(table, axis=1) - np.cumsum(truth, axis=1))[:, :-1], axis=1)
 
 
-def _of_normal_laws(prediction: PredictiveDistribution, y: Array) -> Float[Array, " N"]:
-    """For K normal laws with one deviation s: mean A(y − μ_k, s) − ½ mean A(μ_k − μ_l, √2 s), A(m, s) = E|m + sξ|."""
+def _of_normal_components(prediction: PredictiveDistribution, y: Array) -> Float[Array, " N"]:
+    """For K normal components: mean A(y − μ_k, s) − ½ mean A(μ_k − μ_l, √2 s) with A(m, s) = E|m + sξ|."""
     means = prediction.component_means  # type: ignore[attr-defined]
     # Asked for first, because it refuses a noise that is not known.
     within = prediction.observation_variance - np.var(means, axis=0)
@@ -106,7 +106,7 @@ def _absolute(m: Array, s: Array) -> Array:
 
 
 class _Coordinate:
-    """t = median + unit · sinh(v), in which the middle and the tails of a law both have a moderate extent."""
+    """t = median + unit · sinh(v), in which the middle and the tails of a distribution both have a moderate extent."""
 
     def __init__(self, prediction: PredictiveDistribution) -> None:
         self.low, quarter, self.median, three, self.high = prediction.quantile([_TAIL, 0.25, 0.5, 0.75, 1.0 - _TAIL])

@@ -1,4 +1,4 @@
-"""Laws of observations after tempering: stretched around their mean, or probabilities to a power."""
+"""Distributions of observations after tempering: stretched around their mean, or probabilities to a power."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from kosambi.likelihoods import AbstractLikelihood, Bernoulli
 
 
 class _Summaries:
-    """What both laws have in common."""
+    """What both tempered distributions have in common."""
 
     @property
     def likelihood(self) -> AbstractLikelihood:
-        """That of the prediction."""
+        """The likelihood of the prediction."""
         return self.prediction.likelihood  # type: ignore[attr-defined]
 
     @property
     def num_points(self) -> int:
-        """N."""
+        """N, the number of inputs."""
         return self.prediction.num_points  # type: ignore[attr-defined]
 
     @property
@@ -34,7 +34,7 @@ class _Summaries:
         return self.prediction.mean  # type: ignore[attr-defined]
 
     def interval(self, coverage: float = 0.95) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """(lower, upper): an observation is between them with probability `coverage`, as likely below as above."""
+        """The central interval (lower, upper), each (N,): an observation is inside with probability `coverage`."""
         tail = 0.5 * (1.0 - as_level("coverage", coverage))
         lower, upper = self.quantile([tail, 1.0 - tail])  # type: ignore[attr-defined]
         return lower, upper
@@ -42,13 +42,13 @@ class _Summaries:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StretchedPrediction(_Summaries):
-    """The law of c + √τ (y − c) with c = E y at each input: the same shape and mean, τ times the variance.
+    """The distribution of c + √τ (y − c) with c = E y at each input: the same shape and mean, τ times the variance.
 
     `Tempering.apply` makes it. Where E y does not exist, c is the median.
     """
 
     prediction: Any
-    """The law of y."""
+    """The prediction of y."""
     factor: float
     """τ."""
 
@@ -98,7 +98,7 @@ class TemperedLabels(_Summaries):
     """
 
     prediction: Any
-    """The law of y."""
+    """The prediction of y."""
     factor: float
     """τ."""
 

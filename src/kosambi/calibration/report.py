@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.html import table_html
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_prediction, check_cdf, has_order
 from kosambi.calibration.coverage import LEVELS, Coverage, coverage, interval_width, pit
@@ -18,12 +19,12 @@ _FAR, _UNLIKELY = 3.0, 1e-3
 _FEW = 10
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
     """How well predictions keep their promises on held-out data. `calibration_report` makes it."""
 
     num_observations: int
-    """N."""
+    """N, the number of held-out observations."""
     coverage: Coverage
     """Of central intervals, or of sets of labels, by level."""
     width: Float[Array, " Q"]
@@ -41,7 +42,7 @@ class Calibration:
 
     @property
     def verdict(self) -> str:
-        """In words: how the coverage compares with what the laws promise."""
+        """In words: how the coverage compares with what the predictions promise."""
         off = self._surprise()
         if np.max(off) > _FAR and np.min(off) < -_FAR:
             levels = (100 * self.coverage.levels[place] for place in (np.argmax(off), np.argmin(off)))
@@ -52,37 +53,57 @@ class Calibration:
             how = "Too sure: intervals are too narrow" if off[worst] < 0 else "Not sure enough: intervals are too wide"
             return f"{how}, {share:.1f} % inside where {expected:.1f} % are expected."
         if self.p_value < _UNLIKELY:
-            return "Coverage is near what is expected, but the laws are off in place or shape: the PIT is not uniform."
+            return (
+                "Coverage is near what is expected, but predictions are off in place or shape: the PIT is not uniform."
+            )
         if self.num_observations < _FEW:
             return f"{self.num_observations} observations are too few to judge calibration by."
         return "Calibrated, as far as these data can tell."
 
     def _surprise(self) -> Float[Array, " Q"]:
-        """How far each share is off, as a normal number whose tail is that of the binomial law.
+        """How far each share is off, as a standard normal number with the tail probability of a binomial one.
 
-        A normal law by itself is too narrow where nearly all observations should be inside.
+        A normal approximation is too narrow where nearly all observations should be inside.
         """
         from scipy.stats import binom, norm
 
         inside = np.round(self.coverage.share * self.num_observations)
-        law = binom(self.num_observations, np.clip(self.coverage.expected, 0.0, 1.0))
-        below, above = law.cdf(inside), law.sf(inside - 1.0)
-        # Of two tails above one half neither is a surprise: the law has a step there.
+        number_inside = binom(self.num_observations, np.clip(self.coverage.expected, 0.0, 1.0))
+        below, above = number_inside.cdf(inside), number_inside.sf(inside - 1.0)
+        # Of two tails above one half neither is a surprise: the cdf has a step there.
         return np.where(below < above, np.minimum(norm.ppf(below), 0.0), np.maximum(norm.isf(above), 0.0))
 
+    def __repr__(self) -> str:
+        return f"Calibration({self.num_observations} observations: {self.verdict})"
+
     def __str__(self) -> str:
-        table, unit = self.coverage, "labels" if self.has_labels else "width"
-        lines = [
-            self.verdict,
-            f"{self.num_observations} observations: negative log density {self.nll:.4f}, CRPS {self.crps:.4g}"
-            + ("" if self.pit is None else f", PIT uniform with p = {self.p_value:.2g}"),
-            f"  {'level':>6}  {'inside':>7}  {'expected':>14}  {'mean ' + unit:>11}",
-        ]
+        widths = (6, 7, 14, 11)
+        table = [self._head, *self._rows]
+        lines = ["  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in table]
+        return "\n".join([self.verdict, self._scores, *lines])
+
+    def _repr_html_(self) -> str:
+        return table_html(self.verdict, self._rows, head=self._head, notes=(self._scores,))
+
+    @property
+    def _scores(self) -> str:
+        uniform = "" if self.pit is None else f", PIT uniform with p = {self.p_value:.2g}"
+        return (
+            f"{self.num_observations} observations: negative log density {self.nll:.4f}, CRPS {self.crps:.4g}{uniform}"
+        )
+
+    @property
+    def _head(self) -> tuple[str, ...]:
+        return ("level", "inside", "expected", "mean labels" if self.has_labels else "mean width")
+
+    @property
+    def _rows(self) -> list[tuple[str, ...]]:
+        table = self.coverage
         rows = zip(table.levels, table.share, table.expected, table.standard_error, self.width, strict=True)
-        for level, share, expected, error, width in rows:
-            promised = f"{100 * expected:.1f} ± {100 * error:.1f} %"
-            lines.append(f"  {100 * level:>4g} %  {100 * share:>5.1f} %  {promised:>14}  {width:>11.4g}")
-        return "\n".join(lines)
+        return [
+            (f"{100 * a:g} %", f"{100 * b:.1f} %", f"{100 * e:.1f} ± {100 * error:.1f} %", f"{width:.4g}")
+            for a, b, e, error, width in rows
+        ]
 
 
 def calibration_report(

@@ -1,14 +1,14 @@
-r"""Tempering: one factor τ for the spread of all predictive laws, chosen on held-out data.
+r"""Tempering: one factor τ for the spread of all predictive distributions, chosen on held-out data.
 
 τ minimises the mean negative log density of the held-out observations. What it multiplies depends on what is observed:
 
-* real numbers: the predictive variance. The law is stretched around its mean m,
-  p_τ(y) = p(m + (y − m)/√τ)/√τ, and for one normal law with variance v the minimiser is the mean of (y − m)²/v. The
-  published code of the paper multiplies by twice that;
+* real numbers: the predictive variance. The density is stretched around its mean m,
+  p_τ(y) = p(m + (y − m)/√τ)/√τ, and for one normal density with variance v the minimiser is the mean of (y − m)²/v.
+  The published code of the paper multiplies by twice that;
 * labels: the logarithms of probabilities are divided by τ, p_τ(k) ∝ p(k)^{1/τ};
 * counts and positive numbers, which cannot be stretched without leaving their range, and costs of one's own: the
-  variance of f. Component means are moved from their common mean by √τ, and deviations multiplied by it. The noise of
-  the likelihood stays, so the law of an observation cannot become narrower than that.
+  variance of f. Component means are moved from their common mean by √τ, and their standard deviations multiplied by it.
+  The noise of the likelihood stays, so the distribution of an observation cannot become narrower than that.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Tempering:
     """The name of the likelihood."""
 
     def apply(self, prediction: PredictiveDistribution) -> Any:
-        """The tempered law at other inputs, with the summaries of an observation that a prediction has.
+        """The tempered distribution at other inputs, with the summaries of an observation that a prediction has.
 
         Arguments:
             prediction: `posterior.predict(x_new)` of the same posterior, or of one with the same likelihood.
@@ -72,7 +72,7 @@ class Tempering:
         verdict = "about right" if abs(np.log(self.factor)) < 0.1 else "too narrow" if self.factor > 1 else "too wide"
         bound = "; the search ended at its bound" if self.is_at_bound else ""
         return (
-            f"factor {self.factor:.4g} of {what[self.kind]}: the laws were {verdict}{bound}\n"
+            f"factor {self.factor:.4g} of {what[self.kind]}: predictions were {verdict}{bound}\n"
             f"  mean negative log density of {self.num_observations} held-out data: "
             f"{self.nll_before:.4f} before, {self.nll_after:.4f} after"
         )
@@ -118,7 +118,7 @@ def temper(prediction: PredictiveDistribution, y: ArrayLike) -> Tempering:
         factor, after, is_at_bound = 1.0, before, False
     if not np.isfinite(before):
         raise InputError(
-            "`y` has observations to which the predictive laws give no density at all, so no factor can be found. "
+            "`y` has observations to which the predictions give no density at all, so no factor can be found. "
             f"Look at row {int(np.argmin(prediction.log_density(y)))} of y."
         )
     if is_at_bound:

@@ -39,7 +39,7 @@ class BasisExpansion(AbstractExpansion):
 
     @property
     def num_draws(self) -> int:
-        """J."""
+        """J, or J·C with C latent functions."""
         return int(self.coefficients.shape[0])
 
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:

@@ -59,7 +59,7 @@ class MatheronDraws(Module):
 
     @property
     def num_draws(self) -> int:
-        """J."""
+        """J, the number of functions."""
         return int(self.coordinates.shape[0]) // self.num_latents
 
     @public

@@ -35,7 +35,7 @@ class ModeSummary:
 
     @property
     def num_modes(self) -> int:
-        """B."""
+        """B, the number of modes with particles."""
         return len(self.shares)
 
     def __str__(self) -> str:

@@ -1,13 +1,13 @@
 r"""How good is the approximation? What the draws themselves and the residual variance say about it.
 
-With Δ = V* − V_∞, the difference of the two potentials, on draws from the projected law Π_∞,
+With Δ = V* − V_∞, the difference of the two potentials, on draws from the projected distribution Π_∞,
 
     KL(Π_∞, Π*) = E Δ + log E e^{−Δ}
 
-exactly, where Π* is the best law over functions with the same M coordinates (paper, Theorem 1). Its estimate from J
-independent draws has the standard error sd(Δ + e^{−Δ}/mean e^{−Δ})/√J. The same weights e^{−Δ} turn draws from Π_∞ into
-draws from Π*, and Pareto-smoothed importance sampling says whether they can (k̂ below 0.7). Proven bounds come from
-`kosambi.bounds`.
+exactly, where Π* is the best distribution over functions with the same M coordinates (paper, Theorem 1). Its estimate
+from J independent draws has the standard error sd(Δ + e^{−Δ}/mean e^{−Δ})/√J. The same weights e^{−Δ} turn draws from
+Π_∞ into draws from Π*, and Pareto-smoothed importance sampling says whether they can (k̂ below 0.7). Proven bounds come
+from `kosambi.target.bounds`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_count
+from kosambi._core.html import table_html
 from kosambi._core.types import Array
 from kosambi.likelihoods import CustomJoint, Gaussian
 from kosambi.posterior.importance import FEWEST_FOR_TAIL, LARGEST_PARETO_K, smoothed_weights
@@ -32,7 +33,7 @@ ENOUGH_PARTICLES = 1000
 """From so many on the standard error itself can be trusted."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Certificate:
     """What is known about the error of a posterior. `Posterior.certificate` makes it; `str` puts it in words.
 
@@ -48,9 +49,9 @@ class Certificate:
     full_bound: float | None
     """For a Gaussian likelihood, an upper bound on the divergence from the *full* posterior; otherwise None."""
     residual_share: float
-    """The share of the prior variance at the data that the coordinates leave open, tr Σ / tr r."""
+    """The unexplained share of the prior variance at the data, tr Σ / tr r."""
     residual_trace: float
-    """tr Σ, that variance itself."""
+    """tr Σ, the residual variance itself."""
     remainder: float
     """R_M, the mean residual variance under ν (paper, Theorem 2); over the data where ν is not made of points."""
     pareto_k: float
@@ -65,7 +66,7 @@ class Certificate:
 
     @property
     def num_particles(self) -> int:
-        """J."""
+        """J, the number of draws."""
         return len(self.weights)
 
     @property
@@ -105,28 +106,40 @@ class Certificate:
         if self.full_bound is not None:
             lines.append(f"  from the full posterior: at most {self.full_bound:.3g} nats for all data together")
         lines.append(
-            f"  prior variance at the data left out by the coordinates: {100 * self.residual_share:.3g} %; "
+            f"  prior variance at the data that the coordinates do not explain: {100 * self.residual_share:.3g} %; "
             f"R_M {self.remainder:.3g}"
         )
         if self.pareto_k > -np.inf:
             verdict = "can" if self.can_reweight else "cannot"
-            lines.append(f"  the draws {verdict} be reweighted to that law: Pareto k {self.pareto_k:.2f}")
+            lines.append(f"  the draws {verdict} be reweighted to that distribution: Pareto k {self.pareto_k:.2f}")
         return "\n".join(lines + [f"  note: {text}" for text in self.notes])
+
+    def __repr__(self) -> str:
+        error = "" if not np.isfinite(self.standard_error) else f" ± {self.standard_error:.2g}"
+        bound = "none" if self.bound is None else f"{self.bound:.3g}"
+        return (
+            f"Certificate(divergence {self.divergence:.3g}{error} nats, bound {bound}, {self.num_particles} draws, "
+            f"{len(self.notes)} note{'s' * (len(self.notes) != 1)})"
+        )
 
     def _repr_pretty_(self, printer: object, cycle: bool) -> None:
         del cycle
         printer.text(str(self))  # type: ignore[attr-defined]
 
+    def _repr_html_(self) -> str:
+        first, *others = str(self).splitlines()
+        return table_html(first, [line.strip().partition(": ")[::2] for line in others])
+
 
 def _first_line(certificate: Certificate) -> str:
     if certificate.bound == 0.0:
-        return "The law that was sampled from is the best one with these coordinates."
+        return "The distribution that was sampled from is the best one with these coordinates."
     error = "" if not np.isfinite(certificate.standard_error) else f" ± {certificate.standard_error:.2g}"
     largest = certificate.largest_error
     words = f"no probability differs by more than {100 * largest:.2g} %" if largest < 1 else "how far is not known"
     return (
-        f"The law that was sampled from is {certificate.divergence:.3g}{error} nats from the best one with these "
-        f"coordinates: {words}."
+        f"The distribution that was sampled from is {certificate.divergence:.3g}{error} nats from the best one with "
+        f"these coordinates: {words}."
     )
 
 
@@ -213,8 +226,8 @@ def divergence_estimate(delta: Float[np.ndarray, " J"]) -> tuple[float, float]:
 def _check(target: Target) -> None:
     if isinstance(target.likelihood, CustomJoint):
         raise InputError(
-            "There is no certificate for `CustomJoint`: its loss does not split over data, so the best law with these "
-            "coordinates is an integral in as many dimensions as there are data."
+            "There is no certificate for `CustomJoint`: its loss does not split over observations, so the best "
+            "distribution with these coordinates is an integral in as many dimensions as there are observations."
         )
     if not target.basis.is_conditional:
         raise InputError(
@@ -232,9 +245,9 @@ def _origin(report: Report | None, reweighting: Certificate | None, particles: P
             f"(Pareto k {reweighting.pareto_k:.2f})" + ("" if reweighting.can_reweight else ", too few to be trusted")
         )
     if report is not None and not report.converged:
-        notes.append("the sampler has not converged, so the draws need not follow the law that this speaks of")
+        notes.append("the sampler has not converged, so the draws need not follow the distribution that this is about")
     if report is None and particles.distribution is None:
-        notes.append("the draws come without a report and are taken for draws from the law of their target")
+        notes.append("the draws come without a report and are taken for draws from the distribution of their target")
     return notes
 
 
@@ -268,7 +281,7 @@ def _doubts(target: Target, found: Certificate) -> list[str]:
 
 
 def _full_bound(target: Target, residual: Float[np.ndarray, " N"]) -> float | None:
-    """U − ELBO in units of the noise, with data that count several times as data with less of it."""
+    """U − ELBO in units of the noise; observations that count several times are some with less of it."""
     likelihood, term = target.likelihood, target.term
     if not isinstance(likelihood, Gaussian) or not isinstance(term, QuadraticTerm):
         return None

@@ -1,4 +1,4 @@
-"""`kosambi.compare`: models of the same data, by their log evidence."""
+"""`kosambi.compare`: models of the same data, by their log marginal likelihood (evidence)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from kosambi.posterior.posterior import Posterior
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Comparison:
-    """Models in the order of their evidence, the best first."""
+    """Models in the order of their evidence, the best first. `kosambi.compare` makes it; `print` shows a table."""
 
     names: tuple[str, ...]
     log_evidence: Float[np.ndarray, " n"]
+    """The log marginal likelihood of each."""
     standard_error: Float[np.ndarray, " n"]
-    """Monte Carlo error of each."""
+    """The Monte Carlo standard error of each."""
     methods: tuple[str, ...]
     """How each was computed; see `kosambi.samplers.LogEvidence`."""
 

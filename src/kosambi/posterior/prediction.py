@@ -1,8 +1,8 @@
 r"""What the posterior says at new inputs: moments, probabilities, quantiles, intervals.
 
-f(x) follows a mixture of K normal laws with one deviation (`kosambi.posterior._latent`). Summaries of an observation
-integrate its noise and the residual in closed form or by one-dimensional quadrature for each component, and average
-over the K: nothing is simulated, and several modes stay several modes.
+f(x) follows a mixture of K normal distributions with one standard deviation (`kosambi.posterior._predictive`).
+Summaries of an observation integrate its noise and the residual in closed form or by one-dimensional quadrature for
+each component, and average over the K: nothing is simulated, and several modes stay several modes.
 """
 
 from __future__ import annotations
@@ -16,20 +16,40 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_float_array, as_level
+from kosambi._core.html import table_html
 from kosambi._core.types import Array, ArrayLike
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.likelihoods.normal import normal_cdf
-from kosambi.posterior._quantiles import continuous_quantile, count_quantile, highest_density, highest_probability
+from kosambi.posterior._quantiles import (
+    continuous_quantile,
+    count_quantile,
+    highest_density,
+    highest_probability,
+    likeliest_counts,
+)
 from kosambi.posterior.summaries import log_density, moments, probabilities
 
 _BLOCK_VALUES = 2**19
+# Inputs in the table of a notebook.
+_ROWS_SHOWN = 10
 
 
 class Prediction:
-    """The predictive laws of f and of an observation at N inputs. `Posterior.predict` makes it.
+    """The predictive distributions of f and of an observation at N inputs. `Posterior.predict` makes it.
 
     Summaries are computed when they are asked for, and the basis is not evaluated again for any of them. With C latent
     functions, `mean` and `variance` are (N, C).
+
+    >>> import jax, numpy as np, kosambi as ko
+    >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> gaussian = ko.likelihoods.Gaussian(0.1)
+    >>> posterior = ko.infer(jax.random.key(0), ko.kernels.Matern52(), gaussian, x, np.sin(3 * x[:, 0]))
+    >>> prediction = posterior.predict([[0.0], [0.5]])
+    >>> prediction
+    Prediction(2 inputs, Gaussian, 1 component)
+    >>> lower, upper = prediction.interval(0.95)
+    >>> prediction.quantile([0.1, 0.5, 0.9]).shape, bool(np.all(lower < prediction.mean))
+    ((3, 2), True)
     """
 
     def __init__(
@@ -45,9 +65,9 @@ class Prediction:
         self.likelihood = likelihood
         """With the noise of these inputs, where there is one for each."""
         self.is_noise_known = is_noise_known
-        """Whether the likelihood holds for new inputs; not where it has one noise for each datum of old ones."""
+        """Whether the likelihood holds for new inputs; not where it has one noise per observation at the old ones."""
         self.component_means = means
-        """(K, N): the means of the K components of the law of f; (K, N, C) with C latent functions."""
+        """(K, N): the means of the K components of the distribution of f; (K, N, C) with C latent functions."""
         self.component_deviation = deviation
         """(N,): their common standard deviation."""
         self.support = support
@@ -57,23 +77,23 @@ class Prediction:
 
     @property
     def num_points(self) -> int:
-        """N."""
+        """N, the number of inputs."""
         return int(self.component_deviation.shape[0])
 
     @functools.cached_property
     def mean(self) -> Float[Array, "N *C"]:
-        """E f."""
+        """E f, (N,), or (N, C) with C latent functions."""
         return np.mean(self.component_means, axis=0)
 
     @functools.cached_property
     def variance(self) -> Float[Array, "N *C"]:
-        """Var f: that of the components' means, and the variance within them."""
+        """Var f, (N,) or (N, C): that of the components' means, and the variance within them."""
         within = np.square(self.component_deviation)
         return np.var(self.component_means, axis=0) + (within if self.mean.ndim == 1 else within[:, None])
 
     @property
     def standard_deviation(self) -> Float[Array, "N *C"]:
-        """√Var f."""
+        """The posterior standard deviation of f, √Var f, (N,) or (N, C)."""
         return np.sqrt(self.variance)
 
     @functools.cached_property
@@ -82,14 +102,14 @@ class Prediction:
 
     @property
     def observation_mean(self) -> Float[Array, "N *C"]:
-        """E y. For `Categorical` the class probabilities, (N, C); for `Ordinal` the mean class number."""
+        """E y, (N,). For `Categorical` the class probabilities, (N, C); for `Ordinal` the mean class number."""
         if isinstance(self.likelihood, Gaussian):
             return self.mean
         return self._observation[0]
 
     @property
     def observation_variance(self) -> Float[Array, "N *C"]:
-        """Var y, noise and uncertainty of f together."""
+        """Var y, (N,): noise and uncertainty of f together; for `Categorical` that of each indicator, (N, C)."""
         return self._observation[1]
 
     @functools.cached_property
@@ -110,9 +130,10 @@ class Prediction:
         return self._for_each(q, self._quantile)
 
     def interval(self, coverage: float = 0.95) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """(lower, upper): an observation lies between them with probability `coverage`, and as likely below as above.
+        """The central predictive interval (lower, upper), each (N,): an observation is inside with that probability.
 
-        Where an observation has several likely values far apart, see `highest_density_region`.
+        It lies below as often as above. Where an observation has several likely values far apart, see
+        `highest_density_region`.
         """
         tail = 0.5 * (1.0 - as_level("coverage", coverage))
         lower, upper = self.quantile([tail, 1.0 - tail])
@@ -121,8 +142,8 @@ class Prediction:
     def highest_density_region(self, coverage: float = 0.95, *, num_cells: int = 256) -> list[Array]:
         """For each input the smallest set that holds an observation with probability `coverage`.
 
-        An array of intervals, (R, 2), with R > 1 where the law has several modes, to the resolution of `num_cells`
-        cells between the far quantiles of the law. For labels and counts the array of the likeliest values.
+        An array of intervals, (R, 2), with R > 1 where the density has several modes, to the resolution of `num_cells`
+        cells between far quantiles. For labels and counts the array of the likeliest values.
         """
         coverage = as_level("coverage", coverage)
         if self.likelihood.num_labels is not None:
@@ -132,23 +153,15 @@ class Prediction:
         edge = min(1e-4, 0.1 * (1.0 - coverage))
         low, high = self.quantile([edge, 1.0 - edge])
         if self.likelihood.is_discrete:
-            return [self._likeliest_counts(n, low[n], high[n], coverage) for n in range(self.num_points)]
+            return likeliest_counts(self._cdf, coverage, low, high)
         return highest_density(self._cdf, coverage, low, high, int(num_cells))
-
-    def _likeliest_counts(self, point: int, low: float, high: float, coverage: float) -> Float[Array, " L"]:
-        """The likeliest counts at one input, in cells of several where there are very many."""
-        width = max(1, int(np.ceil((high - low + 1) / 2048)))
-        ends = np.arange(low - 1.0, high + width, width)
-        masses = np.diff(self._cdf(ends, np.full(len(ends), point)))
-        (cells,) = highest_probability(masses[None], coverage)
-        return (ends[cells][:, None] + 1.0 + np.arange(width)).ravel()
 
     def latent_quantile(self, q: ArrayLike) -> Float[Array, "*Q N"]:
         """The q-quantile of f itself, without noise; for one latent function."""
         return self._for_each(q, self._latent_quantile)
 
     def latent_interval(self, coverage: float = 0.95) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """(lower, upper) for f itself, without noise."""
+        """The central credible interval (lower, upper) of f itself, without noise, each (N,)."""
         tail = 0.5 * (1.0 - as_level("coverage", coverage))
         lower, upper = self.latent_quantile([tail, 1.0 - tail])
         return lower, upper
@@ -161,7 +174,7 @@ class Prediction:
         return log_density(self._model, y, self.component_means, self.component_deviation)
 
     def to_pandas(self, coverage: float = 0.95) -> Any:
-        """A data frame with one row an input: moments of f and of an observation, interval, probabilities, support.
+        """A data frame with one row per input: moments of f and of an observation, interval, probabilities, support.
 
         Columns that the likelihood cannot give, such as the interval of a `Custom` cost, are left out. Needs
         pandas: `pip install kosambi[pandas]`.
@@ -170,6 +183,10 @@ class Prediction:
             import pandas as pd  # type: ignore[import-untyped]
         except ImportError as error:
             raise ImportError("`to_pandas` needs pandas. Install it with `pip install kosambi[pandas]`.") from error
+        return pd.DataFrame(self._columns(coverage))
+
+    def _columns(self, coverage: float) -> dict[str, Array]:
+        """What is known at each input, by name."""
         table: dict[str, Array] = {}
         for name, values in (("mean", self.mean), ("variance", self.variance)):
             if values.ndim == 1:
@@ -184,20 +201,36 @@ class Prediction:
                 table |= {"observation_mean": self.observation_mean, "observation_variance": self.observation_variance}
             if self.likelihood.has_cdf:
                 table |= dict(zip(("lower", "upper"), self.interval(coverage), strict=True))
-        return pd.DataFrame(table | {"support": self.support})
+        return table | {"support": self.support}
+
+    def _first(self, number: int) -> Prediction:
+        """The prediction at the first inputs."""
+        rows = slice(0, number)
+        likelihood = self.likelihood.at_rows(rows) if self.is_noise_known else self.likelihood
+        parts = self.component_means[:, rows], self.component_deviation[rows], self.support[rows]
+        return Prediction(likelihood, *parts, self.warnings, is_noise_known=self.is_noise_known)
 
     def __repr__(self) -> str:
+        inputs, components = self.num_points, self.component_means.shape[0]
         return (
-            f"Prediction({self.num_points} inputs, {type(self.likelihood).__name__}, "
-            f"{self.component_means.shape[0]} components)"
+            f"Prediction({inputs} input{'s' * (inputs != 1)}, {type(self.likelihood).__name__}, "
+            f"{components} component{'s' * (components != 1)})"
         )
+
+    def _repr_html_(self) -> str:
+        # Quantiles of all inputs may take long.
+        columns = self._first(_ROWS_SHOWN)._columns(0.95)
+        rows = [[i, *(f"{values[i]:.4g}" for values in columns.values())] for i in range(len(columns["support"]))]
+        left = self.num_points - len(rows)
+        notes = [f"and {left} more inputs"] * (left > 0) + [f"warning: {text}" for text in self.warnings]
+        return table_html(repr(self), rows, head=("input", *columns), notes=notes)
 
     @property
     def _model(self) -> AbstractLikelihood:
         """The likelihood, refused where the noise of new inputs is not known."""
         if not self.is_noise_known:
             raise InputError(
-                "`Gaussian(noise=...)` holds one noise for each datum, and that of new inputs is not known. "
+                "`Gaussian(noise=...)` holds one noise per observation, and that of new inputs is not known. "
                 "Pass it: `predict(x_new, noise=...)`."
             )
         return self.likelihood

@@ -1,6 +1,7 @@
-"""The compiled loop of the Markov samplers: a stretch of steps that knows when to stop, compiled once, used again.
+"""The chains of the MCMC samplers: where they begin, and the compiled loop that moves them.
 
-Where chains begin: superchains that share a start, spread wider than the posterior.
+Chains begin in superchains that share a start, spread wider than the posterior. The loop is a stretch of steps that
+knows when to stop, compiled once and used again.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ NUM_SUPERCHAINS = 8
 MIN_CHAINS = 64
 """Fewer particles than this are padded: their convergence could not be judged."""
 WIDENING = 1.5
-"""Starts are drawn from the Laplace law with its deviations multiplied by this."""
+"""Starts are drawn from the Laplace approximation with its standard deviations multiplied by this."""
 SMALLEST_SHARE = 1e-3
 """A mode with a larger share of the Laplace masses has a superchain of its own."""
 
@@ -193,9 +194,9 @@ def _share_out(weights: Float[Array, " B"]) -> Int[Array, " G"]:
 def _pulled_in(
     target: Target, centres: Float[Array, "G K"], spread: Float[Array, "G K"], lowest: Float[Array, " G"]
 ) -> Float[Array, "G K"]:
-    """Starts around their modes, each drawn in until its potential is one that a widened normal law would give.
+    """Starts around their modes, each drawn in until its potential is one that a widened normal draw would have.
 
-    A cost such as e^f can be astronomical 1.5 deviations out, and no step leads back from there.
+    A cost such as e^f can be astronomical 1.5 standard deviations out, and no step leads back from there.
     """
     size = centres.shape[1]
     limit = lowest + 0.5 * WIDENING**2 * size + 6.0 * size**0.5 + 5.0
@@ -209,7 +210,7 @@ def _pulled_in(
         scale = jnp.where(high, 0.7 * scale, scale)
         return scale, too_high(scale), count + 1
 
-    # The first round multiplies this by 0.7 and looks at the widened law itself.
+    # The first round multiplies this by 0.7 and looks at the widened distribution itself.
     scale = jnp.full(centres.shape[0], 1.0 / 0.7, dtype=centres.dtype)
     everything = jnp.ones(centres.shape[0], dtype=bool)
     scale, _, _ = jax.lax.while_loop(

@@ -52,7 +52,7 @@ class Diffusion(Module):
 
 
 def multiply(a: Array, matrix: Float[Array, "M L"]) -> Array:
-    """A @ matrix along the axis of coordinates, the second."""
+    """a @ matrix along the axis of coordinates, the second."""
     return a @ matrix if a.ndim == 2 else jnp.moveaxis(jnp.moveaxis(a, 2, 1) @ matrix, 1, 2)
 
 
@@ -83,7 +83,7 @@ def _assemble(
 
 @compiled
 def one_step(diffusion: Diffusion, u: Array, noise: Array, step_size: Array) -> Array:
-    """U' from u, for given noise."""
+    """u' from u, for given noise."""
     a = _from_coordinates(diffusion, u)
     a = a - step_size * diffusion.gradient(a) + jnp.sqrt(2.0 * step_size) * noise
     return _to_coordinates(diffusion, a)
@@ -91,13 +91,13 @@ def one_step(diffusion: Diffusion, u: Array, noise: Array, step_size: Array) -> 
 
 @compiled
 def coordinates(diffusion: Diffusion, a: Array) -> Array:
-    """U = P^{1/2}a."""
+    """u = P^{1/2}a."""
     return _to_coordinates(diffusion, a)
 
 
 @compiled
 def whitened(diffusion: Diffusion, u: Array) -> Float[Array, "J K"]:
-    """W of u, flattened."""
+    """w of u, flattened."""
     return multiply(_from_coordinates(diffusion, u), diffusion.whitener).reshape(u.shape[0], -1)
 
 
@@ -128,7 +128,7 @@ class Path(NamedTuple):
 
 @compiled
 def begin(diffusion: Diffusion, u: Array) -> Path:
-    """The start."""
+    """The path before the first step, at coordinates u."""
     a = _from_coordinates(diffusion, u)
     potential = diffusion.potential(a)
     size = int(np.prod(u.shape[1:])) + 1

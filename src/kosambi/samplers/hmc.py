@@ -1,8 +1,8 @@
-r"""Hamiltonian Monte Carlo in the frame of the Laplace law, with BlackJAX's kernels.
+r"""Hamiltonian Monte Carlo in the frame of the Laplace approximation, with BlackJAX's kernels.
 
 Step size and trajectory length are adapted over all particles together by the ChEES criterion (Hoffman, Radul and
-Sountsov 2021); the number of leapfrog steps follows a Halton sequence, the same for all particles. The law is exp(−V),
-without bias.
+Sountsov 2021); the number of leapfrog steps follows a Halton sequence, the same for all particles. The density is
+exp(−V), without bias.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class HMC(AbstractMarkovSampler):
         num_adaptation: transitions of the adaptation.
         max_leapfrog: the most gradients that one transition may take.
         max_steps: where to stop, converged or not, after the adaptation.
-        initial: "laplace" (a widened Laplace law around the modes), "prior", or coordinates (J, M).
+        initial: "laplace" (a widened Laplace approximation around the modes), "prior", or coordinates (J, M).
     """
 
     name: ClassVar[str] = "hmc"

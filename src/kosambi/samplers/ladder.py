@@ -1,10 +1,11 @@
-r"""Which temperatures a ladder has: such that neighbours exchange equally often.
+r"""The ladder of a tempering run: which temperatures it has, and what the sums over a run say.
 
-With r(β, β') the share of swaps refused between neighbours, Λ(β) = Σ r up to β is the communication barrier, and Λ(1)
-hardly depends on the ladder (Syed, Bouchard-Côté, Deligiannidis and Doucet 2022). A ladder with equal steps in Λ
-has equal shares, and its number of temperatures follows from the share that is wanted.
+Neighbours are to exchange equally often. With r(β, β') the share of swaps refused between neighbours, Λ(β) = Σ r up to
+β is the communication barrier, and Λ(1) hardly depends on the ladder (Syed, Bouchard-Côté, Deligiannidis and Doucet
+2022). A ladder with equal steps in Λ has equal shares, and its number of temperatures follows from the share that is
+wanted.
 
-What the sums over a tempering run say: R̂, effective draws, and the evidence with its standard error.
+The sums give R̂, the effective sample size, and the log marginal likelihood (evidence) with its standard error.
 """
 
 from __future__ import annotations

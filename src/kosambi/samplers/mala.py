@@ -1,18 +1,18 @@
-r"""Metropolis-adjusted Langevin in the frame of the Laplace law, with the Gaussian part of the dynamics solved exactly.
+r"""Metropolis-adjusted Langevin in the frame of the Laplace approximation, its Gaussian part solved exactly.
 
-In coordinates v with w = ŵ + A v, A Aᵀ = H⁻¹, the potential is V = ½|v|² + U(v), where U is what Laplace's law misses.
+In coordinates v with w = ŵ + A v, A Aᵀ = H⁻¹, the potential is V = ½|v|² + U(v), where U is what Laplace's
+approximation misses.
 The Langevin equation dv = −(v + ∇U(v)) dt + √2 dB is solved exactly in its linear part, with ∇U held fixed for a step:
 
     v' = cos θ · v − (1 − cos θ) ∇U(v) + sin θ · ξ,   ξ ~ N(0, I),   cos θ = e^{−t}
 
 and accepted with the Metropolis-Hastings probability. The plain step v − h∇V + √(2h) ξ has to shrink with the number of
 coordinates even when V is exactly quadratic; this one is then always accepted, at any θ, and at θ = π/2 draws are
-independent. θ is set by dual averaging on the mean acceptance of all particles. The law is exp(−V), without bias.
+independent. The density is exp(−V), without bias.
 
-Dual averaging of a step size (Nesterov 2009, Hoffman and Gelman 2014), for the mean acceptance of many particles.
-
-With J particles the acceptance of one step is known to about 1/√J, so the gain is larger and the memory shorter than
-for a single chain, and the step size is cut at a limit: beyond it, the acceptance may be high for ever.
+θ is set by dual averaging (Nesterov 2009, Hoffman and Gelman 2014) on the mean acceptance of all particles. With J of
+them the acceptance of one step is known to about 1/√J, so the gain is larger and the memory shorter than for a single
+chain, and the step size is cut at a limit: beyond it, the acceptance may be high for ever.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MALA(AbstractMarkovSampler):
         target_acceptance: the mean acceptance that the step is adapted to.
         step_size: the angle θ in (0, π/2] to begin the adaptation with.
         max_steps: where to stop, converged or not.
-        initial: "laplace" (a widened Laplace law around the modes), "prior", or coordinates (J, M).
+        initial: "laplace" (a widened Laplace approximation around the modes), "prior", or coordinates (J, M).
 
     >>> import jax, numpy as np, kosambi as ko
     >>> x = np.linspace(-1.0, 1.0, 50)[:, None]

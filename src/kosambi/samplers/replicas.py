@@ -1,6 +1,6 @@
 r"""Replicas at T temperatures in C independent chains, all moved together.
 
-Replica k has the law exp(−β_k D(w) − ½|w|²), D being the cost of the data. One iteration is
+Replica k has the density exp(−β_k D(w) − ½|w|²), D being the cost of the data. One iteration is
 
 * a Metropolis-adjusted Langevin step of every replica, in coordinates where the prior is standard normal and the
   curvature of D at the modes is diagonal with entries g: steps are scaled by s = (1 + β_k g)^{-1/2}, and their drift is
@@ -157,7 +157,7 @@ def _langevin(key: Key, ladder: Ladder, at: Replicas) -> tuple[Replicas, Float[A
     longest = jnp.where(beta > 0.0, _LONGEST_DRIFT * at.w.shape[-1] ** 0.5, jnp.inf)[..., None]
 
     def drift(w: Array, slope: Array) -> Array:
-        """In units of `scale`, in which it is as long as a draw from the standard normal law where all is well."""
+        """In units of `scale`, in which it is as long as a standard normal draw where all is well."""
         step = scale * (beta[..., None] * slope + w)
         length = jnp.linalg.norm(step, axis=-1, keepdims=True)
         return step * jnp.minimum(1.0, longest / jnp.maximum(length, 1e-30))

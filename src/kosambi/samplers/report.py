@@ -30,7 +30,7 @@ class Particles(Module):
     """
 
     coordinates: Float[Array, "J M *C"]
-    """u_j."""
+    """u_j, (J, M), or (J, M, C) with C latent functions."""
     whitened: Float[Array, "J M *C"]
     """w_j = L⁻¹u_j, in which the prior is standard normal."""
     distribution: GaussianDistribution | None = None
@@ -62,7 +62,7 @@ class Particles(Module):
 
     @property
     def num_particles(self) -> int:
-        """J."""
+        """J, the number of draws."""
         return int(self.coordinates.shape[0])
 
     @property
@@ -143,7 +143,7 @@ class Report:
     step_size: float
     """What the sampler used at the end, in its own unit; NaN for one that takes no steps."""
     steps: int
-    """All transitions of a particle, adaptation included."""
+    """Transitions per particle, adaptation included."""
     gradient_evaluations: int
     """Gradients per particle, adaptation included, the search for the mode not."""
     seconds: float

@@ -54,8 +54,8 @@ def sample(
             and `MALA` for all others; where its particles then sit in modes between which they do not pass,
             `Tempering` draws again. `report.ladder.reason` says why it did.
         num_particles: J.
-        initial: coordinates u, (J, M), where the particles begin, or a law known to the sampler by name; None leaves
-            it to the sampler.
+        initial: coordinates u, (J, M), where the particles begin, or a starting distribution known to the sampler by
+            name; None leaves it to the sampler.
         precision: "float64", or "float32" for the steps (the search for the mode stays in float64).
         progress: whether to show a progress line; None shows it on a terminal.
         on_interrupt: "raise" lets the `KeyboardInterrupt` of Ctrl-C pass. "return" returns the particles as they are

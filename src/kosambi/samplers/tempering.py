@@ -1,7 +1,7 @@
 r"""`Tempering`: particles of a posterior with several modes, in the right shares, and its evidence.
 
 Non-reversible parallel tempering between the prior (β = 0, where every iteration draws afresh) and the posterior
-(β = 1): see `kosambi.samplers._replicas` for an iteration and `kosambi.samplers._ladder` for the temperatures. Short
+(β = 1): see `kosambi.samplers.replicas` for an iteration and `kosambi.samplers.ladder` for the temperatures. Short
 pilot runs find the steps and the ladder; then C independent chains run on, and each gives a draw whenever a few
 replicas have come all the way from the prior since its last.
 """
