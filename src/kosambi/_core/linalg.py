@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 
 from kosambi._core.errors import NumericalError, is_traced
 from kosambi._core.precision import compiled
+from kosambi._core.threads import one_blas_thread
 from kosambi._core.types import Array
 
 
@@ -66,7 +67,8 @@ def cholesky(matrix: Float[Array, "M M"], advice: str) -> Float[Array, "M M"]:
     import scipy.linalg  # here, because it doubles what `import kosambi` adds to `import jax`
 
     try:
-        return np.ascontiguousarray(scipy.linalg.cholesky(np.asarray(matrix), lower=True))
+        with one_blas_thread(len(matrix)):
+            return np.ascontiguousarray(scipy.linalg.cholesky(np.asarray(matrix), lower=True))
     except np.linalg.LinAlgError as error:
         raise NumericalError(f"A covariance matrix is not numerically positive definite. {advice}") from error
 
@@ -82,7 +84,8 @@ def independent_rows(gram: Float[Array, "M M"], tolerance: float) -> Int[np.ndar
         return np.empty(0, dtype=np.intp)
     import scipy.linalg
 
-    _, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix, tol=tolerance * largest, lower=1)
+    with one_blas_thread(len(matrix)):
+        _, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix, tol=tolerance * largest, lower=1)
     return np.sort(pivots[:rank] - 1).astype(np.intp)
 
 
@@ -96,10 +99,11 @@ class PivotedQR(NamedTuple):
 
 def pivoted_qr(matrix: Float[Array, "S M"]) -> PivotedQR:
     """QR with column pivoting of a tall matrix, through a plain QR so that LAPACK pivots a square one."""
-    tall, square = positive_qr(matrix)
     import scipy.linalg
 
-    rotation, triangle, pivots = scipy.linalg.qr(np.asarray(square), pivoting=True)
+    with one_blas_thread(matrix.shape[1]):
+        tall, square = positive_qr(matrix)
+        rotation, triangle, pivots = scipy.linalg.qr(np.asarray(square), pivoting=True)
     return PivotedQR(tall @ rotation, triangle, pivots)
 
 

@@ -1,0 +1,118 @@
+"""BLAS threads: one inside, as many as before outside, whichever thread of Python comes and goes."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+import numpy as np
+import pytest
+import scipy.linalg
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+import kosambi as ko
+from kosambi._core.threads import MOST, one_blas_thread
+from kosambi.learning import _exact
+from kosambi.samplers import exact
+
+
+def numbers() -> set[int]:
+    return {library["num_threads"] for library in ThreadpoolController().info() if library["user_api"] == "blas"}
+
+
+def elsewhere(function):
+    """Run in a thread that has ended before this returns: it holds no limit that another could not change."""
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    """Whatever the environment says."""
+    assert scipy.linalg
+    (before,) = numbers()
+    elsewhere(lambda: threadpool_limits(limits=2, user_api="blas"))
+    yield
+    elsewhere(lambda: threadpool_limits(limits=before, user_api="blas"))
+
+
+def test_one_thread_inside_and_the_old_number_outside():
+    assert numbers() == {2}
+    with one_blas_thread():
+        assert numbers() == {1}
+        with one_blas_thread():
+            assert numbers() == {1}
+        assert numbers() == {1}
+    assert numbers() == {2}
+
+
+def test_restored_after_an_error():
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
+        _ = 1 / 0
+    assert numbers() == {2}
+    with one_blas_thread():
+        assert numbers() == {1}
+
+
+def test_large_matrices_keep_their_threads():
+    with one_blas_thread(MOST + 1):
+        assert numbers() == {2}
+    with one_blas_thread(MOST):
+        assert numbers() == {1}
+
+
+@pytest.mark.parametrize("leaves_first", ["who came first", "who came second"])
+def test_two_threads_at_once_leave_the_old_number(leaves_first):
+    inside, may_leave, has_left = threading.Event(), threading.Event(), threading.Event()
+
+    def other():
+        with one_blas_thread():
+            inside.set()
+            may_leave.wait()
+        has_left.set()
+
+    thread = threading.Thread(target=other)
+    if leaves_first == "who came first":
+        thread.start()
+        inside.wait()
+        assert numbers() == {1}
+        with one_blas_thread():
+            may_leave.set()
+            has_left.wait()
+    else:
+        with one_blas_thread():
+            thread.start()
+            inside.wait()
+            may_leave.set()
+            has_left.wait()
+            assert numbers() == {1}
+    thread.join()
+    assert numbers() == {2}
+    with one_blas_thread():
+        assert numbers() == {1}
+
+
+def test_fitting_and_sampling_use_one(monkeypatch):
+    seen = []
+
+    def spied(function):
+        def call(*args, **kwargs):
+            seen.append(numbers())
+            return function(*args, **kwargs)
+
+        return call
+
+    monkeypatch.setattr(_exact.ExactEvaluator, "__call__", spied(_exact.ExactEvaluator.__call__))
+    monkeypatch.setattr(exact, "run", spied(exact.run))
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3.0, 3.0, (40, 1))
+    y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=40)
+    kernel, likelihood, _ = ko.fit_hyperparameters(
+        jax.random.key(0), ko.kernels.Matern52(1.0), ko.likelihoods.Gaussian(), x, y
+    )
+    searched = len(seen)
+    ko.infer(jax.random.key(1), kernel, likelihood, x, y, num_inducing=10, num_particles=20)
+    assert len(seen) == searched + 1 > 4
+    assert all(number == {1} for number in seen)
+    assert numbers() == {2}
