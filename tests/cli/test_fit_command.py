@@ -11,7 +11,7 @@ import pytest
 
 import kosambi as ko
 from kosambi.cli._data import split
-from kosambi.cli._metrics import _auc, classification_metrics, regression_metrics
+from kosambi.cli._metrics import classification_metrics, regression_metrics
 from kosambi.cli._run_folder import digest
 from tests.cli.houses import REGRESSION, houses
 
@@ -217,14 +217,3 @@ def test_classification_metrics_against_scikit_learn(rng):
     named = np.where(probability > 0.5, "y", "n")
     assert found["accuracy"]["value"] == accuracy_score(truth, named)
     assert found["brier"]["value"] == pytest.approx(2.0 * np.mean((probability - (truth == "y")) ** 2))
-
-
-def test_the_standard_error_of_the_area_under_the_curve(rng):
-    """Against the spread over many samples; it has a relative error of about 1/√(2·600) = 3 % there."""
-    areas, errors = [], []
-    for _ in range(600):
-        found = _auc(rng.normal(1.0, 1.0, 30), rng.normal(0.0, 1.0, 40))
-        areas.append(found["value"])
-        errors.append(found["se"] ** 2)
-    assert abs(np.sqrt(np.mean(errors)) / np.std(areas) - 1.0) < 0.12
-    assert _auc(np.array([]), np.array([1.0])) == {"value": None, "se": None}
