@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
@@ -32,6 +33,7 @@ def test_defaults(labels):
     assert isinstance(labels.basis, ko.PointBasis)
     assert isinstance(labels.prior, ko.GaussianProcess)
     assert labels.explained_variance >= 0.999
+    assert labels.selection.num_inducing == labels.basis.size == 64
     assert labels.report.seconds >= labels.report.compile_seconds
     assert "converged" in repr(labels)
     p = labels.predict(GRID)
@@ -102,14 +104,10 @@ def test_far_from_the_data_a_random_element_warns():
         p = posterior.predict([[0.0], [7.0], [30.0]])
     assert np.all(p.support[1:] < 0.05)
     assert "false certainty" in p.warnings[0]
-    assert "Some new inputs" in posterior.report.warnings[0]
-    assert "warning: Some new inputs" in str(posterior.report)
     expected = prior.variance([[0.0]])[0] / prior.variance(X).max()
     assert p.support[0] == pytest.approx(min(1.0, expected))
-    # Said once, however often it is asked.
-    with pytest.warns(ko.errors.SupportWarning):
-        posterior.predict([[0.0], [9.0]])
-    assert len(posterior.report.warnings) == 1
+    # Said of the prediction, not of the run.
+    assert posterior.report.warnings == ()
     # A linear function is certain at zero, and that is not false.
     line = ko.infer(jax.random.key(5), k.Linear(), lk.Gaussian(0.2), X, Y)
     assert line.predict([[0.0]]).variance[0] == 0.0
@@ -190,6 +188,63 @@ def test_other_parts_can_be_given(labels):
     np.testing.assert_allclose(single.predict(GRID).probability, labels.predict(GRID).probability, atol=0.15)
 
 
+MODELS = {
+    "Gaussian": (lk.Gaussian(0.2), Y),
+    "Bernoulli": (lk.Bernoulli(), LABELS),
+    "Categorical": (lk.Categorical(3), np.digitize(X[:, 0], [-1.0, 1.0]).astype(float)),
+    "Huber": (lk.Huber(0.2), Y),
+    "CustomJoint": (lk.CustomJoint(lambda y, f: jnp.sum(jnp.square(y - f))), Y),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in ("Categorical", "Huber") else []) for name in MODELS],
+)
+def test_auto_is_the_default_and_none_its_other_name_for_every_likelihood(name):
+    likelihood, y = MODELS[name]
+    given = (k.Matern52(0.8, 4.0), likelihood, X, y)
+    first, auto, nothing = (
+        ko.infer(jax.random.key(0), *given, num_particles=20, **how)
+        for how in ({}, {"num_inducing": "auto"}, {"num_inducing": None})
+    )
+    selection = ko.select_inducing(ko.GaussianProcess(given[0]), likelihood, X, y)
+    for posterior in (first, auto, nothing):
+        np.testing.assert_array_equal(posterior.selection.indices, selection.indices)
+        np.testing.assert_array_equal(posterior.particles.coordinates, first.particles.coordinates)
+    assert first.basis.size == selection.num_inducing
+    assert np.all(np.isnan(selection.score)) == (name in ("Categorical", "Huber", "CustomJoint"))
+
+
+@pytest.mark.parametrize("name", ["ritz", "nystrom", "inducing", "point"])
+def test_auto_for_a_random_element_and_every_basis(name):
+    prior = ko.GaussianRandomElement(k.Matern32(0.8, 3.0), ko.measures.empirical(X))
+    posterior = ko.infer(jax.random.key(9), prior, lk.Gaussian(0.2), X, Y, basis=name)
+    assert posterior.basis.report.num_inducing == posterior.selection.num_inducing
+    assert posterior.selection.reason == "prediction"
+    assert np.mean(np.abs(posterior.predict(X[:20]).mean - F[:20])) < 0.15
+
+
+def test_all_is_every_distinct_row():
+    twice = np.concatenate([X[:40], X[:10]])
+    posterior = ko.infer(
+        jax.random.key(0), k.Matern32(0.3), lk.Gaussian(0.2), twice, np.tile(Y[:10], 5), num_inducing="all"
+    )
+    np.testing.assert_array_equal(posterior.basis.inducing_points, X[:40])
+    assert posterior.selection is None
+
+
+def test_auto_potential_is_the_default():
+    few = {"num_inducing": 3, "num_particles": 20}
+    default, auto, projected = (
+        ko.infer(jax.random.key(0), k.Matern52(0.5, 9.0), lk.Bernoulli(), X, LABELS, **few, **how)
+        for how in ({}, {"potential": "auto"}, {"potential": "projected"})
+    )
+    assert default.target.kind == auto.target.kind == "optimal"
+    assert projected.target.kind == "projected"
+    assert ko.Target(default.basis, lk.Bernoulli(), X, LABELS).kind == "optimal"
+
+
 def test_a_noise_for_each_datum():
     noise = np.where(X[:, 0] > 0, 0.1, 0.5)
     posterior = ko.infer(jax.random.key(11), k.Matern52(), lk.Gaussian(noise), X, Y)
@@ -260,6 +315,11 @@ BAD = {
     "unknown basis": (lambda: ko.infer(KEY, *GOOD, basis="fourier"), '"nystrom"'),
     "basis that needs k": (lambda: ko.infer(KEY, *GOOD, basis="ritz"), "Use `PointBasis`"),
     "basis of another prior": (lambda: ko.infer(KEY, *GOOD, basis=ko.RitzBasis(GRE, X[:5])), "another prior"),
+    "unknown number": (lambda: ko.infer(KEY, *GOOD, num_inducing="many"), '"all", "auto" or None'),
+    "number of a finished basis": (
+        lambda: ko.infer(KEY, GRE, *GOOD[1:], num_inducing=5, basis=ko.RitzBasis(GRE, X[:5])),
+        "has its inducing",
+    ),
     "unknown sampler": (lambda: ko.infer(KEY, *GOOD, sampler="gibbs"), '"euler_maruyama"'),
     "unknown potential": (lambda: ko.infer(KEY, *GOOD, potential="best"), '"optimal"'),
     "no particles": (lambda: ko.infer(KEY, *GOOD, num_particles=0), "at least 1"),
@@ -281,7 +341,7 @@ BAD_NEW = {
     "a vector": (lambda p: p.predict(np.zeros(3)), r"x_new\[:, None\]"),
     "NaN": (lambda p: p.predict([[np.nan]]), "`x_new` must be finite"),
     "label never seen": (lambda p: p.log_predictive_density([[0.0]], [2.0]), r"in \{0, 1\}"),
-    "lengths": (lambda p: p.log_predictive_density([[0.0]], [1.0, 1.0]), "one observation an input"),
+    "lengths": (lambda p: p.log_predictive_density([[0.0]], [1.0, 1.0]), "one observation per input"),
     "noise of a label": (lambda p: p.predict([[0.0]], noise=0.3), "for `Gaussian` likelihoods"),
     "coverage": (lambda p: p.predict([[0.0]]).interval(95), "0.95"),
     "inside a trace": (lambda p: jax.jit(lambda x: p.predict(x).mean)(np.zeros((1, 1))), "concrete inputs"),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_count, as_inputs, check_key, is_traced
 from kosambi._core.precision import public
@@ -16,7 +15,8 @@ from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis, RitzBasis, inducing
 from kosambi.kernels import AbstractKernel
-from kosambi.learning.selection import ladder, select_inducing
+from kosambi.learning import Selection, select_inducing
+from kosambi.learning.sizes import as_num_inducing, distinct_rows
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
 from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
@@ -29,8 +29,8 @@ BASES: dict[str, type[AbstractBasis]] = {
     "nystrom": NystromBasis,
     "inducing": InducingBasis,
 }
-ENOUGH = 0.999
-"""Share of the prior variance at the data that the inducing points chosen by default explain, unless they are many."""
+METHODS = ("greedy", "kmeans", "uniform")
+"""How inducing points are chosen among the inputs."""
 
 
 @public
@@ -41,10 +41,10 @@ def infer(
     x: ArrayLike,
     y: ArrayLike,
     *,
-    num_inducing: int | str | None = None,
+    num_inducing: int | str | None = "auto",
     inducing_points: str | ArrayLike = "greedy",
     basis: str | type[AbstractBasis] | AbstractBasis = "auto",
-    potential: str = "projected",
+    potential: str = "auto",
     weights: ArrayLike | None = None,
     sampler: str | AbstractSampler = "auto",
     num_particles: int = 100,
@@ -62,14 +62,14 @@ def infer(
         likelihood: what an observation costs.
         x: (N, D), the inputs.
         y: (N,), the observations.
-        num_inducing: M, at most N. When None as many greedy points as explain 99.9 % of the prior variance at the data,
-            at most 4√N (but 64 are always allowed, and never more than 1024). "auto" takes as many as predictions can
-            use, says in `posterior.selection` why, and takes longer; see `select_inducing`.
-        inducing_points: "greedy", "kmeans", "uniform", or the points themselves, (M, D).
+        num_inducing: M: a number, at most N; "auto", or None, which is the same, for as many as predictions can use
+            (see `select_inducing`; `posterior.selection` says why so many); "all" for every distinct row.
+        inducing_points: "greedy", "kmeans", "uniform", or the points themselves, (M, D). What "auto" compares are
+            greedy points; of the other kinds as many are taken.
         basis: "auto" ("point" for a `GaussianProcess`, "ritz" for a `GaussianRandomElement`), "point", "ritz",
             "nystrom", "inducing", a basis class, or a finished basis.
-        potential: "projected" (the paper's), "optimal" or "auto"; see `Target`.
-        weights: (N,), how often each datum counts.
+        potential: "auto", "projected" (the paper's) or "optimal"; see `Target`.
+        weights: (N,), how often each observation counts.
         sampler: "auto", a name or an object from `kosambi.samplers`; see `sample`.
         num_particles: J.
         initial: where the particles begin; see `sample`.
@@ -102,14 +102,19 @@ def infer(
     Interruption(on_interrupt)
     observations = likelihood.check(y)
     chosen_prior = _with_background(_as_prior(prior), background)
+    number = as_num_inducing("num_inducing", num_inducing)
     selection = None
-    if isinstance(num_inducing, str):
-        _check_automatic(num_inducing, inducing_points, basis)
-        selection = select_inducing(chosen_prior, likelihood, x, observations, weights=weights, progress=progress)
-        num_inducing, inducing_points = None, x[selection.indices]
+    if isinstance(basis, AbstractBasis):
+        chosen_basis = _finished(basis, chosen_prior, number, inducing_points, background)
+    else:
+        kind = _as_basis_class(basis, chosen_prior)
+        how = _as_method(inducing_points, number, x)
+        if number == "auto" and isinstance(how, str):
+            selection = select_inducing(chosen_prior, likelihood, x, observations, weights=weights, progress=progress)
     with Progress(progress) as show:
         show.update("inducing points and basis")
-        chosen_basis = _as_basis(key_points, chosen_prior, x, num_inducing, inducing_points, basis, background)
+        if not isinstance(basis, AbstractBasis):
+            chosen_basis = kind(chosen_prior, _points(key_points, chosen_prior, x, number, how, selection))
         target = Target(chosen_basis, likelihood, x, observations, potential, weights=weights)
     particles, report = sample(
         key_sample,
@@ -144,17 +149,6 @@ def _as_prior(prior: object) -> AbstractPrior:
     )
 
 
-def _check_automatic(num_inducing: str, inducing_points: Any, basis: Any) -> None:
-    if num_inducing != "auto":
-        raise InputError(f'`num_inducing` must be a whole number, "auto" or None. Got {num_inducing!r}.')
-    if not (isinstance(inducing_points, str) and inducing_points == "greedy"):
-        raise InputError(
-            '`num_inducing="auto"` takes points in greedy order. Leave out `inducing_points`, or give a number.'
-        )
-    if isinstance(basis, AbstractBasis):
-        raise InputError("A finished `basis` has its inducing points. Leave out `num_inducing`.")
-
-
 def _with_background(prior: AbstractPrior, background: float | None) -> AbstractPrior:
     if background is None:
         return prior
@@ -166,61 +160,56 @@ def _with_background(prior: AbstractPrior, background: float | None) -> Abstract
     return prior.with_background(background)
 
 
-def _as_basis(
-    key: Key,
-    prior: AbstractPrior,
-    x: Array,
-    num_inducing: int | None,
-    inducing_points: Any,
-    basis: Any,
-    background: float | None,
+def _finished(
+    basis: AbstractBasis, prior: AbstractPrior, number: int | str, inducing_points: Any, background: float | None
 ) -> AbstractBasis:
-    if isinstance(basis, AbstractBasis):
-        if num_inducing is not None or not (isinstance(inducing_points, str) and inducing_points == "greedy"):
-            raise InputError(
-                "A finished `basis` has its inducing points. Leave out `num_inducing` and `inducing_points`."
-            )
-        if background is not None:
-            raise InputError("A finished `basis` has its prior. Leave out `background`, or pass a basis class.")
-        if basis.prior is not prior:
-            raise InputError("`basis` was made for another prior. Pass `basis.prior` as the prior, or a basis class.")
-        return basis
+    if number != "auto" or not (isinstance(inducing_points, str) and inducing_points == "greedy"):
+        raise InputError("A finished `basis` has its inducing points. Leave out `num_inducing` and `inducing_points`.")
+    if background is not None:
+        raise InputError("A finished `basis` has its prior. Leave out `background`, or pass a basis class.")
+    if basis.prior is not prior:
+        raise InputError("`basis` was made for another prior. Pass `basis.prior` as the prior, or a basis class.")
+    return basis
+
+
+def _as_basis_class(basis: Any, prior: AbstractPrior) -> type[AbstractBasis]:
     if isinstance(basis, str) and basis == "auto":
-        basis = RitzBasis if isinstance(prior, GaussianRandomElement) else PointBasis
-    elif isinstance(basis, str) and basis in BASES:
-        basis = BASES[basis]
-    elif not (isinstance(basis, type) and issubclass(basis, AbstractBasis)):
-        names = ", ".join(f'"{name}"' for name in ("auto", *BASES))
-        raise InputError(f"`basis` must be one of {names}, a basis class, or a finished basis. Got {basis!r}.")
-    return basis(prior, _as_points(key, prior, x, num_inducing, inducing_points))
+        return RitzBasis if isinstance(prior, GaussianRandomElement) else PointBasis
+    if isinstance(basis, str) and basis in BASES:
+        return BASES[basis]
+    if isinstance(basis, type) and issubclass(basis, AbstractBasis):
+        return basis
+    names = ", ".join(f'"{name}"' for name in ("auto", *BASES))
+    raise InputError(f"`basis` must be one of {names}, a basis class, or a finished basis. Got {basis!r}.")
 
 
-def _as_points(key: Key, prior: AbstractPrior, x: Array, num_inducing: int | None, how: Any) -> Array:
+def _as_method(how: Any, number: int | str, x: Array) -> str | Array:
+    """How inducing points are chosen, or the points themselves."""
+    if isinstance(how, str):
+        if how not in METHODS:
+            raise InputError(
+                f'`inducing_points` must be "greedy", "kmeans", "uniform", or points of shape (M, D). Got {how!r}.'
+            )
+        if isinstance(number, int):
+            as_count("num_inducing", number, at_most=x.shape[0], limit_name="the number of rows of x")
+        return how
+    if number != "auto":
+        raise InputError("`inducing_points` were given, so `num_inducing` has no use. Leave out one of the two.")
+    return as_inputs("inducing_points", how, x.shape[1])
+
+
+def _points(
+    key: Key, prior: AbstractPrior, x: Array, number: int | str, how: str | Array, selection: Selection | None
+) -> Float[Array, "M D"]:
     if not isinstance(how, str):
-        if num_inducing is not None:
-            raise InputError("`inducing_points` were given, so `num_inducing` has no use. Leave out one of the two.")
-        return as_inputs("inducing_points", how, x.shape[1])
-    if num_inducing is not None:
-        num_inducing = as_count("num_inducing", num_inducing, at_most=x.shape[0], limit_name="the number of rows of x")
-    if how == "greedy" and num_inducing is not None:
-        return x[inducing.greedy_variance(prior, x, num_inducing)]
-    if how not in ("greedy", "kmeans", "uniform"):
-        raise InputError(
-            f'`inducing_points` must be "greedy", "kmeans", "uniform", or points of shape (M, D). Got {how!r}.'
-        )
-    indices = _enough(prior, x) if num_inducing is None else np.arange(num_inducing)
+        return how
+    if number == "all":
+        return x[distinct_rows(np.asarray(x))]
+    if selection is not None:
+        if how == "greedy":
+            return x[selection.indices]
+        number = selection.num_inducing
+    assert isinstance(number, int)
     if how == "greedy":
-        return x[indices]
-    number = len(indices)
+        return x[inducing.greedy_variance(prior, x, number)]
     return x[inducing.kmeans(key, x, number) if how == "kmeans" else inducing.uniform(key, x, number)]
-
-
-def _enough(prior: AbstractPrior, x: Array) -> Int[np.ndarray, " M"]:
-    """Greedy points that explain nearly all prior variance at the data, or as many as are allowed."""
-    most = min(x.shape[0], max(64, math.ceil(4 * math.sqrt(x.shape[0]))), 1024)
-    path = inducing.greedy_path(prior, x, most)
-    enough = np.flatnonzero(path.residual_trace <= (1.0 - ENOUGH) * path.prior_trace)
-    if not enough.size:
-        return path.indices
-    # Rounded up to one of a few sizes, so that data of the same shape compile nothing again.
-    return path.indices[: next(size for size in ladder(len(path.indices)) if size > enough[0])]

@@ -12,7 +12,7 @@ import kosambi as ko
 from kosambi._core.errors import InputError, TruncationWarning
 from kosambi.learning import selection as selection_module
 from kosambi.learning.leave_one_out import scores
-from kosambi.learning.selection import ladder
+from kosambi.learning.sizes import as_num_inducing, ladder, rounded_up
 
 lk = ko.likelihoods
 RNG = np.random.default_rng(3)
@@ -94,14 +94,16 @@ def test_laplace_scores_are_near_those_of_thirty_runs():
     densities = []
     # Weights keep the shapes, so that one compilation serves all.
     for n in range(30):
-        target = ko.Target(basis, lk.Bernoulli(), X, labels, weights=(np.arange(30) != n).astype(float))
+        weights = (np.arange(30) != n).astype(float)
+        target = ko.Target(basis, lk.Bernoulli(), X, labels, potential="projected", weights=weights)
         particles, report = ko.sample(jax.random.key(n), target, num_particles=400)
         densities.append(
             ko.Posterior(target, particles, report).log_predictive_density(X[n : n + 1], labels[n : n + 1])[0]
         )
     assert abs(found.score + np.mean(densities)) < 0.02
     # Predicting data that were seen is told apart by more than that.
-    fitted = ko.infer(jax.random.key(0), PRIOR, lk.Bernoulli(), X, labels, inducing_points=Z, num_particles=400)
+    how = {"inducing_points": Z, "num_particles": 400, "potential": "projected"}
+    fitted = ko.infer(jax.random.key(0), PRIOR, lk.Bernoulli(), X, labels, **how)
     assert abs(found.score + np.mean(fitted.log_predictive_density(X, labels))) > 0.04
 
 
@@ -111,7 +113,8 @@ def test_rough_divergence_is_that_of_the_certificate(name):
     counts = np.random.default_rng(4).poisson(np.exp(1.0 + np.sin(2.0 * X[:, 0]))).astype(float)
     likelihood, y = (lk.Poisson(), counts) if name == "Poisson" else (lk.StudentT(4.0, 0.25), Y)
     (found,) = score(likelihood, y, None, [8])
-    posterior = ko.infer(jax.random.key(0), PRIOR, likelihood, X, y, inducing_points=Z, num_particles=2000)
+    how = {"inducing_points": Z, "num_particles": 2000, "potential": "projected"}
+    posterior = ko.infer(jax.random.key(0), PRIOR, likelihood, X, y, **how)
     certificate = posterior.certificate()
     assert certificate.divergence > 5.0 * certificate.standard_error
     assert 0.4 < found.divergence / certificate.divergence < 2.5
@@ -127,7 +130,7 @@ def test_doubling_the_choice_does_not_help():
     selection = ko.select_inducing(SMOOTH, lk.Gaussian(0.2), WIDE, WAVES)
     assert selection.reason == "prediction"
     assert selection.is_enough
-    sizes = (selection.num_inducing // 2, selection.num_inducing, 2 * selection.num_inducing)
+    sizes = (selection.sufficient // 2, selection.sufficient, 2 * selection.sufficient)
     test = np.sin(3.0 * WIDE[:, 0]) + 0.2 * np.random.default_rng(2).normal(size=600)
     nll = [
         -np.mean(
@@ -157,7 +160,7 @@ def test_other_models(name):
         likelihood = lk.Gaussian(0.2)
     selection = ko.select_inducing(prior, likelihood, WIDE, y)
     assert selection.reason == "prediction"
-    assert 16 <= selection.num_inducing <= 64
+    assert 16 <= selection.sufficient <= selection.num_inducing <= 64
 
 
 def test_the_key_does_not_matter():
@@ -217,30 +220,77 @@ def test_little_noise_needs_more_than_the_prior_variance():
     assert found.score[at] - np.min(found.score) < 0.015
 
 
+@pytest.mark.parametrize("name", ["several", "loss", "joint", "weights"])
+def test_without_a_score_the_prior_variance_decides(name):
+    likelihood, y, weights = {
+        "several": (lk.Categorical(3), np.random.default_rng(0).integers(0, 3, 600).astype(float), None),
+        "loss": (lk.Huber(0.2), WAVES, None),
+        "joint": (lk.CustomJoint(lambda y, f: jnp.max(jnp.abs(y - f))), WAVES, None),
+        "weights": (lk.Bernoulli(), (WAVES > 0).astype(float), np.zeros(600)),
+    }[name]
+    for prior in (SMOOTH, ko.GaussianRandomElement(SMOOTH.kernel, ko.measures.empirical(WIDE))):
+        found = ko.select_inducing(prior, likelihood, WIDE, y, weights=weights)
+        path = ko.inducing.greedy_path(prior, WIDE, 98)
+        share = path.residual_trace / path.prior_trace
+        assert found.reason == "variance"
+        assert found.is_enough
+        assert np.all(np.isnan(found.score))
+        assert share[found.sufficient - 1] <= 1e-3 < share[ladder(98)[ladder(98).index(found.sufficient) - 1] - 1]
+        np.testing.assert_array_equal(found.indices, path.indices[: found.num_inducing])
+    rough = ko.select_inducing(ko.GaussianProcess(ko.kernels.Matern12(0.02)), likelihood, WIDE, y, weights=weights)
+    assert (rough.num_inducing, rough.reason) == (98, "limit")
+    assert "at most 4√N points" in str(rough)
+
+
+def test_more_points_are_taken_where_they_cost_nothing():
+    # Halves of the same data find different numbers enough, and compile for one.
+    found = [ko.select_inducing(PRIOR, lk.Bernoulli(), WIDE[i::2], (WAVES[i::2] > 0).astype(float)) for i in (0, 1)]
+    assert {one.num_inducing for one in found} == {64}
+    assert all(one.sufficient < 64 for one in found)
+    assert f"{found[0].sufficient} were enough" in str(found[0])
+    assert rounded_up(16, 256, 4000) == 64
+    assert rounded_up(16, 256, 5000) == 16
+    assert rounded_up(300, 1000, 400) == 512
+    assert rounded_up(300, 511, 400) == 300
+    assert [rounded_up(size, 48, 48) for size in (8, 32, 45, 48)] == [32, 32, 45, 48]
+    assert rounded_up(1, 1, 9) == 1
+
+
+def test_what_a_selection_shows():
+    found = ko.select_inducing(PRIOR, lk.Gaussian(0.2), WIDE, WAVES)
+    assert repr(found).startswith("Selection(num_inducing=64, reason='prediction', tolerance=0.015, sufficient=")
+    shown = found._repr_html_()
+    assert shown.count("<tr>") == len(found.sizes) + 1
+    assert "64 (taken)" in shown
+    assert "more points would not predict better" in shown
+
+
 def test_ladder():
-    assert ladder(40) == [8, 11, 16, 23, 32, 40]
     assert ladder(8) == [8]
     assert ladder(3) == [3]
+
+
+def test_words_for_a_number():
+    assert as_num_inducing("n", None) == as_num_inducing("n", "auto") == "auto"
+    assert as_num_inducing("n", "all") == "all"
+    assert as_num_inducing("n", np.int64(7)) == 7
+    for wrong in ("many", 0, 2.5, True):
+        with pytest.raises(InputError, match="`n` must be"):
+            as_num_inducing("n", wrong)
 
 
 def test_bad_input():
     with pytest.raises(InputError, match="GaussianProcess"):
         ko.select_inducing(ko.kernels.Matern52(), lk.Gaussian(), X, Y)
-    with pytest.raises(InputError, match="sum over data"):
-        ko.select_inducing(PRIOR, lk.CustomJoint(lambda y, f: ((y - f) ** 2).sum()), X, Y)
+    with pytest.raises(InputError, match="needs a likelihood"):
+        ko.select_inducing(PRIOR, "gaussian", X, Y)
     with pytest.raises(InputError, match="`tolerance` must be positive"):
         ko.select_inducing(PRIOR, lk.Gaussian(), X, Y, tolerance=0.0)
     with pytest.raises(InputError, match="29 entries for 30 rows"):
-        ko.infer(jax.random.key(0), PRIOR, lk.Gaussian(), X, Y[:-1], num_inducing="auto")
+        ko.infer(jax.random.key(0), PRIOR, lk.Gaussian(), X, Y[:-1])
     with pytest.raises(InputError, match="`weights` must have shape"):
-        ko.infer(jax.random.key(0), PRIOR, lk.Gaussian(), X, Y, weights=np.ones(5), num_inducing="auto")
+        ko.infer(jax.random.key(0), PRIOR, lk.Gaussian(), X, Y, weights=np.ones(5))
     with pytest.raises(InputError, match="finite and not negative"):
         ko.select_inducing(PRIOR, lk.Gaussian(), X, Y, weights=-np.ones(30))
-    with pytest.raises(InputError, match="all zero"):
-        ko.select_inducing(PRIOR, lk.Gaussian(), X, Y, weights=np.zeros(30))
     with pytest.raises(InputError, match=r"noise.*7 entries"):
         ko.select_inducing(PRIOR, lk.Gaussian(np.full(7, 0.1)), X, Y)
-    with pytest.raises(InputError, match='"auto" or None'):
-        ko.infer(jax.random.key(0), PRIOR, lk.Gaussian(), X, Y, num_inducing="many")
-    with pytest.raises(InputError, match="greedy order"):
-        ko.infer(jax.random.key(0), PRIOR, lk.Gaussian(), X, Y, num_inducing="auto", inducing_points="kmeans")

@@ -115,7 +115,7 @@ def test_bad_input_methods_and_weights():
     for options, text in (
         ({"method": "indicators"}, "is for `Categorical`"),
         ({"method": "paper", "weights": WEIGHTS}, "does not know weights"),
-        ({"num_inducing": "many"}, '`num_inducing` must be a whole number, "auto" or None'),
+        ({"num_inducing": "many"}, '`num_inducing` must be a whole number, "all", "auto" or None'),
         ({"weights": WEIGHTS[:5]}, "`weights` must have shape"),
         ({"weights": -WEIGHTS}, "not negative"),
     ):

@@ -7,6 +7,8 @@ standardised, hyperparameters learned from the evidence, inducing points chosen,
 `posterior_` is what that returned.
 """
 
-from kosambi.estimators._base import AbstractEstimator as AbstractEstimator
-from kosambi.estimators.classifier import ProjectedLangevinClassifier as ProjectedLangevinClassifier
-from kosambi.estimators.regressor import ProjectedLangevinRegressor as ProjectedLangevinRegressor
+from kosambi.estimators._base import AbstractEstimator
+from kosambi.estimators.classifier import ProjectedLangevinClassifier
+from kosambi.estimators.regressor import ProjectedLangevinRegressor
+
+__all__ = ["AbstractEstimator", "ProjectedLangevinClassifier", "ProjectedLangevinRegressor"]

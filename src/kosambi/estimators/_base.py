@@ -70,7 +70,7 @@ class AbstractEstimator(BaseEstimator):
 
     def _settings(self) -> Settings:
         return Settings(
-            self.kernel,
+            self._kernel,
             self.n_inducing,
             self.n_samples,
             self.hyperparameters,
@@ -80,8 +80,12 @@ class AbstractEstimator(BaseEstimator):
         )
 
     @property
+    def _kernel(self) -> Any:
+        return self.kernel
+
+    @property
     def certificate_(self) -> Certificate:
-        """How far the draws are from the best law with as many coordinates; computed when first asked for.
+        """How far the draws are from the best distribution with as many coordinates; computed when first asked for.
 
         See `kosambi.Posterior.certificate`.
         """
@@ -97,7 +101,7 @@ class AbstractEstimator(BaseEstimator):
         return np.ascontiguousarray((x - self.x_mean_) / self.x_scale_)
 
     def predict_distribution(self, X: Any) -> Prediction:
-        """The laws of f and of an observation at the rows of X, as `kosambi.Prediction`, in the units of y.
+        """The distributions of f and of an observation at the rows of X, as `kosambi.Prediction`, in the units of y.
 
         A classifier's labels are their numbers in `classes_`.
 

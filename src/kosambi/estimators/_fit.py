@@ -16,6 +16,7 @@ from kosambi.estimators._rows import Rows, padded
 from kosambi.inference import infer
 from kosambi.kernels import AbstractKernel, Matern52
 from kosambi.learning import FitReport, fit_hyperparameters
+from kosambi.learning.sizes import as_num_inducing
 from kosambi.likelihoods import AbstractLikelihood, Categorical
 from kosambi.posterior import Posterior
 from kosambi.priors import GaussianProcess
@@ -29,7 +30,7 @@ class Settings:
     """What an estimator was asked for; see `ProjectedLangevinRegressor`."""
 
     kernel: AbstractKernel | None
-    n_inducing: int | str
+    n_inducing: int | str | None
     n_samples: int
     hyperparameters: str | None
     sampler: Any
@@ -44,10 +45,7 @@ class Settings:
             )
         if self.hyperparameters not in METHODS:
             raise InputError(f'`hyperparameters` must be "evidence", "paper" or None. Got {self.hyperparameters!r}.')
-        if isinstance(self.n_inducing, str) and self.n_inducing != "auto":
-            raise InputError(f'`n_inducing` must be a whole number or "auto". Got {self.n_inducing!r}.')
-        if not isinstance(self.n_inducing, str):
-            as_count("n_inducing", self.n_inducing)
+        as_num_inducing("n_inducing", self.n_inducing)
         as_count("n_samples", self.n_samples)
 
 
@@ -73,15 +71,15 @@ def fitted(
     """
     key_learn, key_draw = jax.random.split(key)
     filled = padded(rows)
-    number = None if isinstance(settings.n_inducing, str) else _at_most(settings.n_inducing, rows)
+    number = as_num_inducing("n_inducing", settings.n_inducing)
+    number = _at_most(number, rows) if isinstance(number, int) else number
     model = _learned(key_learn, settings, likelihood, rows, filled, (filled.y - location) / scale, number)
     given = in_units(model.likelihood, location, scale)
     final = model.likelihood if given is None else given
     prior = prior_in_units(model.prior.kernel, np.asarray(model.prior.mean), final, location, scale)
     how: dict[str, Any] = {"num_inducing": number}
-    if number is None and final.num_latents == 1 and final.is_density:
-        how = {"num_inducing": "auto"}
-    elif number is not None and model.points is not None:
+    if isinstance(number, int) and model.points is not None:
+        # They were learned together with the hyperparameters.
         how = {"inducing_points": model.points}
     posterior = infer(
         key_draw,
@@ -117,7 +115,7 @@ def _learned(
     rows: Rows,
     filled: Rows,
     z: np.ndarray,
-    number: int | None,
+    number: int | str,
 ) -> _Model:
     num_columns = rows.x.shape[1]
     kernel = settings.kernel
@@ -146,7 +144,7 @@ def _learned(
             key, prior, likelihood, rows.x, z[: len(rows.y)], method, progress=settings.progress
         )
         return _Model(found, likelihood, report)
-    how: dict[str, Any] = {"num_inducing": "auto" if number is None else number}
+    how: dict[str, Any] = {"num_inducing": number}
     if isinstance(likelihood, Categorical):
         how = {"method": "indicators"}
     found, likelihood, report = fit_hyperparameters(

@@ -89,7 +89,7 @@ def bucket(number: int) -> int:
 def latent_covariance(posterior: Posterior, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N N"]:
     """Cov(f(x_i), f(x_j) | data) = r − ψψᵀ + ψ Cov(w) ψᵀ, for a basis whose weights are conditional means.
 
-    Cov(w) is that of the normal law of the draws where it is known, and of the draws themselves otherwise.
+    Cov(w) is that of the normal distribution of the draws where it is known, and of the draws themselves otherwise.
     """
     known = posterior.particles.distribution
     if known is not None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import jax
 import numpy as np
-import scipy.special
 from jaxtyping import Float
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,7 +16,7 @@ from kosambi._core.errors import InputError, as_level
 from kosambi.estimators._base import OBSERVATIONS, AbstractEstimator, random_key
 from kosambi.estimators.regressor import checked_weights
 from kosambi.kernels import AbstractKernel
-from kosambi.likelihoods import Bernoulli, Categorical
+from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Categorical
 from kosambi.posterior import Prediction
 from kosambi.samplers import AbstractSampler
 
@@ -32,10 +32,14 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
     `ProjectedLangevinRegressor`.
 
     Arguments:
+        likelihood: "auto", or None, which is the same: `Bernoulli` for two classes and `Categorical` for more; or an
+            object from `kosambi.likelihoods` for as many labels as there are, such as `Bernoulli(link="probit")`, or
+            `Ordinal(cut_points)` for classes whose sorted labels are a scale.
         kernel: of standardised inputs; its parameters are where the search for better ones begins. None: `Matern52`
             with a lengthscale for each column.
-        n_inducing: M, or "auto": as many as predictions can use for two classes, and for more classes as many as
-            explain 99.9 % of the prior variance at the data, at most 4√N.
+        n_inducing: M: a number; "auto", or None, which is the same, for as many as predictions can use, and for more
+            than two classes as many as explain 99.9 % of the prior variance at the data, at most 4√N; "all" for every
+            distinct row.
         n_samples: J, how many functions are drawn.
         hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
         sampler: see `kosambi.sample`.
@@ -59,9 +63,10 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
 
     def __init__(
         self,
+        likelihood: str | AbstractLikelihood | AbstractKernel | None = "auto",
         kernel: AbstractKernel | None = None,
         *,
-        n_inducing: int | str = "auto",
+        n_inducing: int | str | None = "auto",
         n_samples: int = 100,
         hyperparameters: str | None = "evidence",
         sampler: str | AbstractSampler = "auto",
@@ -69,6 +74,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         progress: bool | None = None,
         random_state: Any = 0,
     ) -> None:
+        self.likelihood = likelihood
         self.kernel = kernel
         self.n_inducing = n_inducing
         self.n_samples = n_samples
@@ -94,9 +100,40 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
             )
         used = weights > 0
         numbers = np.searchsorted(self.classes_, y[used]).astype(np.float64)
-        likelihood = Bernoulli() if number == 2 else Categorical(number)
-        self._fit_rows(x[used], numbers, weights[used], likelihood, (0.0, 1.0))
+        self._fit_rows(x[used], numbers, weights[used], self._likelihood(number), (0.0, 1.0))
         return self
+
+    def _likelihood(self, number: int) -> AbstractLikelihood:
+        """The likelihood of `number` classes."""
+        given = self.likelihood
+        if isinstance(given, AbstractKernel):
+            if self.kernel is not None:
+                raise InputError(f"`likelihood` must be a likelihood. Got a kernel, {given!r}, beside `kernel`.")
+            warnings.warn(
+                "The first argument of `ProjectedLangevinClassifier` is the likelihood, as that of "
+                "`ProjectedLangevinRegressor`. Write `kernel=...`; a kernel in its place will be refused.",
+                DeprecationWarning,
+                stacklevel=3,
+            )
+            given = "auto"
+        if given is None or (isinstance(given, str) and given == "auto"):
+            return Bernoulli() if number == 2 else Categorical(number)
+        if not isinstance(given, AbstractLikelihood) or given.num_labels is None:
+            raise InputError(
+                '`likelihood` must be "auto" or a likelihood of labels from `kosambi.likelihoods`: `Bernoulli`, '
+                f"`Categorical` or `Ordinal`. Got {given!r}."
+            )
+        if given.num_labels != number:
+            raise InputError(
+                f"`likelihood` is for {given.num_labels} labels, but y has {number} classes. Got {given!r}. Leave it "
+                "out, or give one for as many."
+            )
+        return given
+
+    @property
+    def _kernel(self) -> Any:
+        # A kernel in the first place, where it was before the likelihood; `fit` warns of it.
+        return self.likelihood if isinstance(self.likelihood, AbstractKernel) else self.kernel
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "n C"]:
         """The probability of each class, in the order of `classes_`."""
@@ -112,9 +149,9 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         return self.classes_[likeliest]
 
     def predict_interval(self, X: Any, coverage: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """(lower, upper) for the probability of each class, each (n, C): what the data leave open about it.
+        """A credible interval (lower, upper) for the probability of each class, each (n, C).
 
-        Between them the probability of a class lies with posterior probability `coverage`.
+        The probability of a class lies between them with posterior probability `coverage`.
         """
         both = self._in_blocks(X, lambda p: _probability_interval(p, coverage), axis=1)
         return both[0], both[1]
@@ -146,18 +183,24 @@ def _probabilities(prediction: Prediction) -> Float[np.ndarray, "n C"]:
 
 def _probability_interval(prediction: Prediction, coverage: float) -> Float[np.ndarray, "2 n C"]:
     """Quantiles of the probabilities of the classes over the posterior of f."""
-    if prediction.component_means.ndim == 2:
+    likelihood = prediction.likelihood
+    if likelihood.num_labels == 2 and likelihood.num_latents == 1:
         # One increasing function of f, so that quantiles go over into quantiles.
-        link = prediction.likelihood.observation_mean
-        low, high = (np.asarray(link(end)) for end in prediction.latent_interval(coverage))
+        low, high = (np.asarray(likelihood.observation_mean(end)) for end in prediction.latent_interval(coverage))
         return np.stack([np.column_stack([1.0 - high, low]), np.column_stack([1.0 - low, high])])
     tail = 0.5 * (1.0 - as_level("coverage", coverage))
-    # The same few values of what the inducing points leave open for every draw and every row.
-    noise = np.random.default_rng(0).normal(size=(_RESIDUAL_DRAWS, 1, 1, prediction.component_means.shape[2]))
+    means, deviation = prediction.component_means, prediction.component_deviation
+    # The same few values of the residual for every draw and every row.
+    noise = np.random.default_rng(0).normal(size=(_RESIDUAL_DRAWS, 1, *means.shape[2:]))
     parts = []
     for point in range(prediction.num_points):
-        means = prediction.component_means[:, point : point + 1]
-        f = means + prediction.component_deviation[point] * noise
-        shares = scipy.special.softmax(f, axis=-1).reshape(-1, f.shape[-1])
+        f = means[:, point] + deviation[point] * noise
+        shares = _shares(likelihood, f.reshape(-1, *means.shape[2:]))
         parts.append(np.quantile(shares, [tail, 1.0 - tail], axis=0))
     return np.stack(parts, axis=1)
+
+
+def _shares(likelihood: AbstractLikelihood, f: Float[np.ndarray, "S *C"]) -> Float[np.ndarray, "S L"]:
+    """The probability of each label given f."""
+    labels = range(likelihood.num_labels or 0)
+    return np.exp(np.stack([likelihood.log_density(np.full(len(f), float(label)), f) for label in labels], axis=-1))

@@ -33,7 +33,8 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             parameters are in the units of y and are where the search for better ones begins.
         kernel: of standardised inputs, and of standardised y for likelihoods of real numbers; its parameters are where
             the search begins. None: `Matern52` with a lengthscale for each column.
-        n_inducing: M, or "auto": as many as predictions can use.
+        n_inducing: M: a number; "auto", or None, which is the same, for as many as predictions can use; "all" for every
+            distinct row.
         n_samples: J, how many functions are drawn.
         hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
         sampler: see `kosambi.sample`.
@@ -60,7 +61,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         likelihood: str | AbstractLikelihood = "gaussian",
         kernel: AbstractKernel | None = None,
         *,
-        n_inducing: int | str = "auto",
+        n_inducing: int | str | None = "auto",
         n_samples: int = 100,
         hyperparameters: str | None = "evidence",
         sampler: str | AbstractSampler = "auto",
@@ -92,7 +93,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             )
         if np.ndim(getattr(likelihood, "noise", 0.0)) > 0:
             raise InputError(
-                "`likelihood` has one noise for each datum, but a fit puts rows in an order of its own. Use "
+                "`likelihood` has one noise for each observation, but a fit puts rows in an order of its own. Use "
                 "`sample_weight`, or `kosambi.infer`."
             )
         y = np.asarray(likelihood.check(y))
@@ -109,8 +110,8 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """The mean of an observation at each row, (n,); with its standard deviation, or covariances (n, n).
 
-        Both include the noise. The mean of a law without one, such as Student's with few degrees of freedom, is the
-        location of its latent function.
+        Both include the noise. Of a distribution without a mean, such as Student's with few degrees of freedom, it is
+        the location of its latent function.
         """
         if return_std and return_cov:
             raise InputError("`return_std` and `return_cov` cannot both be asked for. Take the root of the diagonal.")

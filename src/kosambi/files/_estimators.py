@@ -28,7 +28,7 @@ class SavedEstimator:
     kind: str
     likelihood: str | AbstractLikelihood | None
     kernel: AbstractKernel | None
-    n_inducing: int | str
+    n_inducing: int | str | None
     n_samples: int
     hyperparameters: str | None
     sampler: str | AbstractSampler

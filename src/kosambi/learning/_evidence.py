@@ -15,13 +15,13 @@ from kosambi.learning._all_rows import refine
 from kosambi.learning._layout import rebuilt
 from kosambi.learning._notes import notes_of
 from kosambi.learning._objective import Evaluator, Problem, choose_points
-from kosambi.learning._points import move_points
-from kosambi.learning._rounds import ROUNDS, Progress, one_round, searched, searched_with_points
+from kosambi.learning._rounds import Progress, searched, searched_with_points
 from kosambi.learning._rows import EXACT_ROWS, MOST_INDUCING, at_rows, num_support, subset, thinned
 from kosambi.learning._search import projected_norm
 from kosambi.learning._task import Outcome, Task
 from kosambi.learning._together import most_rows, search_together
 from kosambi.learning._twin import gaussian_start
+from kosambi.learning.sizes import distinct_rows
 from kosambi.likelihoods import Gaussian
 from kosambi.target.evidence import log_evidence
 
@@ -33,18 +33,18 @@ NUM_RESTARTS = 2
 
 def fit(
     task: Task,
-    num_inducing: int | None,
+    num_inducing: int | str,
     max_rows: int,
     num_restarts: int,
     *,
-    is_open: bool = False,
     grows: bool = False,
 ) -> Outcome:
     """The model of the highest evidence that was found.
 
-    `is_open` says that the number of inducing points is chosen later, so that none are moved, and that an exact
-    evidence need not be carried by them; `grows` that the last search may use more rows than `max_rows`.
+    With "auto" the number of inducing points is chosen later, so that none are moved, and an exact evidence need not be
+    carried by them; `grows` says that the last search may use more rows than `max_rows`.
     """
+    is_open = num_inducing == "auto"
     if is_open and _heavy_tails.applies(task):
         return _heavy_tails.fit(task, max_rows, num_restarts)
     rows = subset(task.generator, task.y, task.counts, max_rows, task.likelihood.num_labels)
@@ -55,15 +55,15 @@ def fit(
     likelihood = at_rows(task.likelihood, task.likelihood, rows)
     may_be_exact = isinstance(likelihood, Gaussian) and len(x) <= EXACT_ROWS
     fewer = number < len(np.unique(x, axis=0)) and not is_open
-    is_joint = num_inducing is not None and fewer
+    is_joint = isinstance(num_inducing, int) and fewer
     problem = Problem(prior, likelihood, x, y, counts, task.layout, number, may_be_exact, is_joint)
     found = gaussian_start(task, problem, num_restarts, fewer)
     if fewer:
         problem, progress = searched_with_points(task, problem, num_restarts, found)
     else:
         progress = searched(task, problem, num_restarts, found)
-    points, bound = _moved_points(task, problem, progress, is_open, stays=is_joint)
-    if num_inducing is None:
+    points, bound = _greedy_points(problem, progress)
+    if is_open:
         points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]
     assert progress.best is not None
     bounds, minimum, evidence = progress.limits, progress.best.minimum, progress.best.log_evidence
@@ -81,7 +81,7 @@ def fit(
     if len(rows) < len(task.x):
         model = model._replace(likelihood=at_rows(model.likelihood, task.likelihood, np.arange(len(task.x))))
         learns_more = any(not p.name.startswith("kernel") for p, _ in task.layout.entries())
-        # With few points for all rows the noise would take up what they leave open.
+        # With few points for all rows the noise would take up what they do not explain.
         is_settled = progress.interrupted or (is_open and problem.is_exact)
         if learns_more and not is_settled:
             task.show.update("noise from all rows")
@@ -108,7 +108,7 @@ def fit(
         num_support=num_support(prior),
         inducing_points=points,
         jitter=JITTER,
-        warnings=notes_of(progress, at_bound, slope, num_inducing, number),
+        warnings=notes_of(progress, at_bound, slope, num_inducing if isinstance(num_inducing, int) else None, number),
     )
 
 
@@ -123,41 +123,12 @@ def _with_more_rows(task: Task, problem: Problem, rows: np.ndarray, most: int) -
     )
 
 
-def _moved_points(
-    task: Task, problem: Problem, progress: Progress, is_open: bool, stays: bool
-) -> tuple[np.ndarray, float]:
-    """Inducing points for the learned model, moved to where they explain most, and the log evidence with them.
-
-    Hyperparameters that were learned with inducing points follow these, and the points follow once more. With `stays`
-    the points are only chosen.
-    """
+def _greedy_points(problem: Problem, progress: Progress) -> tuple[np.ndarray, float]:
+    """Inducing points for the learned model, and the log evidence with them."""
     assert progress.best is not None
-    x, y, counts, record = problem.x, problem.y, problem.counts, task.record
     model = problem.model(progress.best.minimum.vector)
-    prior = rebuilt(problem.prior, model)
-    points = choose_points(prior, x, problem.num_inducing)
-    bound = _bound(problem, progress, points)
-    if is_open or stays or progress.interrupted or problem.num_inducing >= len(np.unique(x, axis=0)):
-        return points, bound
-    with progress.interruptible():
-        task.show.update("moving inducing points")
-        points, bound = move_points(prior, model.likelihood, x, y, counts, points, bound, record)
-        # The points stand still from here on, so this search may go on to its end.
-        left = min(task.max_iterations - progress.iterations, 3 * ROUNDS[-1])
-        if problem.is_exact or left <= 0:
-            return points, bound
-        task.show.update("moving inducing points")
-        found = one_round(problem, progress.limits, progress.best.minimum.vector, left, record, points)
-        progress.rounds += 1
-        progress.iterations += found.minimum.iterations
-        if found.minimum.value < progress.best.minimum.value:
-            progress.converged &= found.minimum.converged
-            progress.take(found)
-        model = problem.model(progress.best.minimum.vector)
-        prior = rebuilt(problem.prior, model)
-        bound = _bound(problem, progress, points)
-        points, bound = move_points(prior, model.likelihood, x, y, counts, points, bound, record)
-    return points, bound
+    points = choose_points(rebuilt(problem.prior, model), problem.x, problem.num_inducing)
+    return points, _bound(problem, progress, points)
 
 
 def _bound(problem: Problem, progress: Progress, points: np.ndarray) -> float:
@@ -173,10 +144,12 @@ def _bound(problem: Problem, progress: Progress, points: np.ndarray) -> float:
     return at_points.evidence
 
 
-def _num_inducing(given: int | None, x: Float[Array, "N D"]) -> int:
-    if given is None:
+def _num_inducing(given: int | str, x: Float[Array, "N D"]) -> int:
+    if given == "auto":
         # Rows that occur twice may be points twice: shapes, and so what is compiled, do not depend on them.
         return min(MOST_INDUCING, len(x))
-    distinct = len(np.unique(x, axis=0))
+    distinct = len(distinct_rows(np.asarray(x)))
+    if given == "all":
+        return distinct
     limit = "the number of rows that the kernel is learned from (see `max_rows`)"
     return min(as_count("num_inducing", given, at_most=len(x), limit_name=limit), distinct)

@@ -1,7 +1,8 @@
 """Where the hyperparameters of a model lie, what they are called, and how they become one vector of free numbers.
 
 A model is a kernel, a prior mean and a likelihood. `kosambi._core.parameters` says what its parameters are called and
-which values they can take: `kernel.lengthscale`, `kernel.0.variance`, `mean`, `likelihood.noise`. Positive ones are learned as logarithms; a frozen one keeps its value; tied ones are one.
+which values they can take: `kernel.lengthscale`, `kernel.0.variance`, `mean`, `likelihood.noise`. Positive ones are
+learned as logarithms; a frozen one keeps its value; tied ones are one.
 """
 
 from __future__ import annotations

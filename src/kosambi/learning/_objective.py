@@ -183,25 +183,6 @@ def _penalised(
 
 
 @compiled
-def points_objective(
-    points: Array,
-    prior: AbstractPrior,
-    likelihood: AbstractLikelihood,
-    x: Array,
-    y: Array,
-    counts: Array | None,
-    mode: Array,
-) -> Any:
-    """Minus the log evidence as a function of the inducing points, with the mode beside, and the gradient."""
-
-    def objective(z: Array) -> tuple[Array, Array]:
-        value, found = of_features(likelihood, whitened_features(prior, x, z), y, mode, counts)
-        return -value, found
-
-    return jax.value_and_grad(objective, has_aux=True)(points)
-
-
-@compiled
 def joint_objective(
     layout: Layout,
     vector: Array,

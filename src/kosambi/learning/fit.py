@@ -13,6 +13,7 @@ import numpy as np
 from kosambi._core.errors import HyperparameterWarning, InputError, as_count, as_few, as_inputs, check_key, is_traced
 from kosambi._core.precision import host_generator, public
 from kosambi._core.progress import Clock, Interruption, Progress
+from kosambi._core.threads import one_blas_thread
 from kosambi._core.types import ArrayLike, Key
 from kosambi.kernels import AbstractKernel
 from kosambi.learning import _evidence, _indicators, _paper
@@ -21,6 +22,7 @@ from kosambi.learning._layout import Layout, Model, lay_out, rebuilt
 from kosambi.learning._search import Record
 from kosambi.learning._task import Outcome, Task
 from kosambi.learning.report import FitReport
+from kosambi.learning.sizes import as_num_inducing
 from kosambi.likelihoods import AbstractLikelihood, Categorical
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.target.evidence import check_density
@@ -30,6 +32,7 @@ METHODS = ("evidence", "paper", "indicators")
 
 
 @public
+@one_blas_thread()
 def fit_hyperparameters(
     key: Key,
     prior: AbstractPrior | AbstractKernel,
@@ -38,7 +41,7 @@ def fit_hyperparameters(
     y: ArrayLike,
     method: str = "evidence",
     *,
-    num_inducing: int | str | None = None,
+    num_inducing: int | str | None = "auto",
     weights: ArrayLike | None = None,
     ard: bool = False,
     freeze: str | Sequence[str] = (),
@@ -58,18 +61,20 @@ def fit_hyperparameters(
     Arguments:
         key: a JAX random key, for starts and subsets.
         prior: a prior, or a kernel.
-        likelihood: one with a density; its parameters are learned, except a noise that is given for each datum.
+        likelihood: one with a density; its parameters are learned, except a noise that is given for each observation.
         x: (N, D), the inputs.
         y: (N,), the observations.
         method: "evidence", which maximises the evidence of this very model (see `kosambi.evidence`), or "paper", which
             fits the kernel as that of an exact Gaussian process (the paper's recipe, for comparison), or "indicators",
             for `Categorical` with many classes or rows: the shape of the kernel from regressions on the indicators of
             the classes, its variance from the evidence.
-        num_inducing: M, for "evidence"; at most 300 when None. "auto" leaves M to `infer(num_inducing="auto")`: up to
-            2000 rows a Gaussian likelihood then has its exact evidence, and no inducing points are moved. `StudentT`
-            and `Laplace` with more than 300 rows take their kernel from Gaussian noise and learn the noise from up to
-            800 rows, all of them points.
-        weights: (N,), how often each datum counts, for "evidence"; starts of the search do not look at them.
+        num_inducing: M, for "evidence": a number; "auto", or None, which is the same, to leave it to
+            `infer(num_inducing="auto")`; "all" for every distinct row that the kernel is learned from. With a number,
+            points and hyperparameters are learned together. With "auto" no points are moved: up to 2000 rows a Gaussian
+            likelihood has its exact evidence, others are learned with at most 300 points; `StudentT` and `Laplace`
+            with more than 300 rows take their kernel from Gaussian noise and learn the noise from up to 800 rows, all
+            of them points.
+        weights: (N,), how often each observation counts, for "evidence"; starts of the search do not look at them.
         ard: give every stationary kernel with a single lengthscale one for each input column.
         freeze: parameters that keep their values, by name: "likelihood", "kernel.variance", "kernel.*.variance".
         tie: groups of parameters that have one value, [["kernel.0.lengthscale", "kernel.1.lengthscale"]].
@@ -97,6 +102,7 @@ def fit_hyperparameters(
     clock, generator = Clock(), host_generator(check_key(key))
     if method not in METHODS:
         raise InputError(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
+    number = as_num_inducing("num_inducing", num_inducing)
     x = as_inputs("x", x)
     given = as_prior(prior, x, ard)
     check_density(likelihood)
@@ -120,7 +126,7 @@ def fit_hyperparameters(
         limit = as_count("max_iterations", max_iterations)
         task = Task(generator, given, likelihood, x, y, counts, layout, limit, record, show, stop)
         if method == "paper":
-            if num_inducing is not None:
+            if number != "auto":
                 raise InputError(
                     'method="paper" fits an exact Gaussian process, without inducing points. Leave out `num_inducing`.'
                 )
@@ -130,7 +136,7 @@ def fit_hyperparameters(
         elif method == "indicators":
             if not isinstance(likelihood, Categorical) or isinstance(given, GaussianRandomElement):
                 raise InputError('method="indicators" is for `Categorical` with a `GaussianProcess`. Use "evidence".')
-            if num_inducing is not None:
+            if number != "auto":
                 raise InputError('method="indicators" chooses no inducing points. Leave out `num_inducing`.')
             rows = _indicators.MAX_ROWS if max_rows is None else as_rows(max_rows)
             restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_few("num_restarts", num_restarts)
@@ -138,11 +144,7 @@ def fit_hyperparameters(
         else:
             rows = _evidence.MAX_ROWS if max_rows is None else as_rows(max_rows)
             restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_few("num_restarts", num_restarts)
-            if isinstance(num_inducing, str) and num_inducing != "auto":
-                raise InputError(f'`num_inducing` must be a whole number, "auto" or None. Got {num_inducing!r}.')
-            is_open = isinstance(num_inducing, str)
-            number = None if isinstance(num_inducing, str) else num_inducing
-            found = _evidence.fit(task, number, rows, restarts, is_open=is_open, grows=max_rows is None)
+            found = _evidence.fit(task, number, rows, restarts, grows=max_rows is None)
     report = _report(method, found, layout, record, clock, notes)
     for text in report.warnings:
         warnings.warn(text, HyperparameterWarning, stacklevel=3)

@@ -1,7 +1,7 @@
-r"""How well a model with M inducing points predicts each datum from all others, without fitting it N times.
+r"""How well a model with M inducing points predicts each observation from all others, without fitting it N times.
 
-On the host, with LAPACK: the sizes M that are compared share one N×M matrix of weights, whose first columns belong to
-the first points, and nothing is compiled for each of them. See `kosambi.selection` for the formula.
+On the host, with LAPACK: the sizes M that are compared share one N×M matrix of features, whose first columns belong to
+the first points, and nothing is compiled for each of them. See `kosambi.learning.selection` for the formula.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
-from kosambi.basis.whitening import Features
+from kosambi._core.precision import compiled
+from kosambi._core.types import Array
+from kosambi.basis.whitening import SMALLEST_RESIDUAL
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.target.bounds import gaussian_gap
-from kosambi.target.evidence import starting_mode
 from kosambi.target.newton import host_factor, newton_on_host
 
-# Of the mean slope of a cost over what is left open.
+# Of the mean slope of a cost over the residual.
 _NODES = 20
 
 
@@ -27,13 +28,18 @@ class Scores(NamedTuple):
     """What a number of inducing points achieves."""
 
     score: float
-    """Mean leave-one-out negative log predictive density; NaN where the likelihood has none, or several latents."""
+    """Mean leave-one-out negative log predictive density."""
     gap: float
-    """Bound on the divergence from the full posterior, in nats an observation; NaN if not Gaussian."""
+    """Bound on the divergence from the full posterior, in nats per observation; NaN if not Gaussian."""
     divergence: float
-    """KL(Π_∞, Π*) of the draws, roughly; zero if Gaussian, NaN where there is no score."""
+    """KL(Π_∞, Π*) of the draws, roughly; zero if Gaussian."""
     residual_share: float
     """Σ σ_n² over Σ r(x_n, x_n)."""
+
+
+def has_score(likelihood: AbstractLikelihood) -> bool:
+    """Whether predictions of single observations can be scored: a density, and one latent function."""
+    return likelihood.num_latents == 1 and likelihood.is_density
 
 
 def scores(
@@ -48,20 +54,17 @@ def scores(
     """The scores of the first `sizes` columns of `psi`, in increasing order.
 
     Arguments:
-        likelihood: what an observation costs.
-        psi: whitened weights, nested: the first m columns belong to the first m points.
+        likelihood: what an observation costs; one that `has_score`.
+        psi: whitened features, nested: the first m columns belong to the first m points.
         variance: prior variances r(x_n, x_n).
         offset: prior means.
         y: the observations.
         counts: how often each counts.
         sizes: increasing numbers of columns.
     """
-    if likelihood.num_latents > 1 or not likelihood.is_density:
-        return [Scores(np.nan, np.nan, np.nan, _share(psi[:, :size], variance)[1]) for size in sizes]
     if isinstance(likelihood, Gaussian):
         return _gaussian(likelihood, psi, variance, offset, y, counts, sizes)
-    with jax.enable_x64(True):
-        start = np.asarray(starting_mode(likelihood, Features(psi[:, : sizes[0]], variance, offset), y))
+    start = _start(likelihood, psi[:, : sizes[0]], offset, y)
     found = []
     for size in sizes:
         part = psi[:, :size]
@@ -70,6 +73,20 @@ def scores(
         score, divergence = _laplace_scores(likelihood, part, residual, offset, y, counts, start)
         found.append(Scores(score, np.nan, divergence, share))
     return found
+
+
+def _start(likelihood: AbstractLikelihood, psi: np.ndarray, offset: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """`kosambi.target.evidence.starting_mode` on the host, where no step of it is compiled by itself."""
+    with jax.enable_x64(True):
+        error = np.asarray(_rough_latent(likelihood, y)) - offset
+    scale = float(np.mean(np.square(error))) + SMALLEST_RESIDUAL
+    factor = host_factor(psi, np.full(len(y), 1.0 / scale))
+    return scipy.linalg.cho_solve((factor, True), psi.T @ error / scale)
+
+
+@compiled
+def _rough_latent(likelihood: AbstractLikelihood, y: Array) -> Array:
+    return likelihood.raw_rough_latent(y)
 
 
 def _share(psi: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, float]:
@@ -101,7 +118,7 @@ def _gaussian(
         loads = scipy.linalg.solve_triangular(factor, scaled[:, :size].T, lower=True, check_finite=False)
         leverage = np.minimum(np.einsum("mn,mn->n", loads, loads), 1.0 - 1e-12)
         fitted = scipy.linalg.solve_triangular(factor, aim[:size], lower=True, check_finite=False) @ loads
-        # Without all copies of a datum: in units of y, where one that does not count has nothing to leave out.
+        # Without all copies of an observation: in units of y, where one that does not count has nothing to leave out.
         unit = np.where(root_precision > 0, root_precision, 1.0)
         distance = (error - fitted) / (1.0 - leverage) / unit
         spread = np.square(noise) + residual + leverage / (1.0 - leverage) / np.square(unit)
@@ -125,7 +142,7 @@ def _laplace_scores(
     factor = host_factor(psi, counts * curvature)
     loads = scipy.linalg.solve_triangular(factor, psi.T, lower=True, check_finite=False)
     variance = np.einsum("mn,mn->n", loads, loads)
-    # Without all copies of a datum.
+    # Without all copies of an observation.
     without = variance / np.maximum(1.0 - counts * curvature * variance, 1e-12)
     density = likelihood.log_predictive_density(y, f + counts * slope * without, np.sqrt(without + residual))
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)

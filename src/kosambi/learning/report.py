@@ -7,6 +7,9 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.html import table_html
+from kosambi._core.representation import shown_value
+
 
 @dataclasses.dataclass(frozen=True)
 class FitReport:
@@ -15,16 +18,16 @@ class FitReport:
     method: str
     """"evidence", "paper" or "indicators"."""
     objective: float
-    """What was maximised: the log evidence plus the log of the weak prior ("evidence"), or the log marginal likelihood
-    of the exact Gaussian process, averaged over its subsets ("paper"), or the log evidence of the
-    regressions plus the log of the weak prior ("indicators"). For heavy-tailed noise with `num_inducing="auto"` that of
-    the last stage, which learns the noise and the mean."""
+    """What was maximised: the log evidence (log marginal likelihood) plus the log of the weak prior ("evidence"), or
+    the log marginal likelihood of the exact Gaussian process, averaged over its subsets ("paper"), or the log evidence
+    of the regressions plus the log of the weak prior ("indicators"). For heavy-tailed noise with `num_inducing="auto"`
+    that of the last stage, which learns the noise and the mean."""
     log_evidence: float
-    """The log evidence without the weak prior: of all rows where a last stage learned the noise or the mean from them,
-    otherwise of the `num_rows` rows that the kernel was learned from; for "indicators" of the at most 400 rows that the
-    variance was learned from. For heavy-tailed noise with `num_inducing="auto"` of the rows of the search
-    with Gaussian noise. NaN for "paper" where it fits another model, and after an
-    interruption that came before it."""
+    """The log evidence (log marginal likelihood) without the weak prior: of all rows where a last stage learned the
+    noise or the mean from them, otherwise of the `num_rows` rows that the kernel was learned from; for "indicators" of
+    the at most 400 rows that the variance was learned from. For heavy-tailed noise with `num_inducing="auto"` of the
+    rows of the search with Gaussian noise. NaN for "paper" where it fits another model, and after an interruption that
+    came before it."""
     is_exact: bool
     """Whether that is the evidence without inducing points, and not a bound or an approximation with them."""
     bound: float
@@ -35,15 +38,15 @@ class FitReport:
     converged: bool
     """Whether the search ended by itself, and choosing inducing points again no longer mattered."""
     parameters: dict[str, Float[np.ndarray, "..."]]
-    """All parameters by name, learned or not. For "paper" with other noise than Gaussian also
-    `exact.noise`, the deviation of the noise of the exact process."""
+    """All parameters by name, learned or not. For "paper" with other noise than Gaussian also `exact.noise`, the
+    standard deviation of the noise of the exact process."""
     frozen: tuple[str, ...]
     """Names of those that were not learned."""
     at_bound: tuple[str, ...]
     """Names of numbers that ended at a bound: the data say only that they are large, or small."""
     restarts: tuple[float, ...]
-    """The objective that each short search from another start reached ("evidence"), or each subset
-    ("paper"). For heavy-tailed noise with `num_inducing="auto"` they and `trace` are of Gaussian noise."""
+    """The objective that each short search from another start reached ("evidence"), or each subset ("paper"). For
+    heavy-tailed noise with `num_inducing="auto"` they and `trace` are of Gaussian noise."""
     rounds: int
     """How often inducing points were chosen for the main search; 1 where it needs none."""
     iterations: int
@@ -60,8 +63,8 @@ class FitReport:
     """Support points of the measure that the kernel was learned with; None without a measure made of points."""
     inducing_points: Float[np.ndarray, "M D"] | None
     """As many inducing points as were asked for, for the learned model: greedily chosen, then moved to where the bound
-    is highest. With `num_inducing="auto"` those that the model was learned with. Hand them to
-    `infer(inducing_points=...)`."""
+    is highest; hand them to `infer(inducing_points=...)`. With `num_inducing="auto"` greedy points that the model was
+    learned with, or that go with it: there `infer` chooses their number by itself."""
     jitter: float
     """What was added to the diagonal of r(Z, Z), as a part of its mean."""
     seconds: float
@@ -71,22 +74,54 @@ class FitReport:
     warnings: tuple[str, ...]
     """What the user was warned of."""
 
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{name!r}: {shown_value(value)}" for name, value in self.parameters.items())
+        return (
+            f"FitReport(method={self.method!r}, converged={self.converged}, log_evidence={self.log_evidence:.6g}, "
+            f"parameters={{{numbers}}})"
+        )
+
     def __str__(self) -> str:
-        state = "converged" if self.converged else "NOT converged"
         lines = [
-            f"{self.method}: {state}, objective {self.objective:.2f}, log evidence {self.log_evidence:.2f}, "
+            f"{self.method}: {self._state}, objective {self.objective:.2f}, log evidence {self.log_evidence:.2f}, "
             f"steepest slope {self.gradient_norm:.2g}",
-            f"  {self.evaluations} evaluations ({self.failures} not finite), {self.iterations} iterations in "
-            f"{self.rounds} rounds, {len(self.restarts)} starts; {self.seconds:.1f} s of which "
-            f"{self.compile_seconds:.1f} s compiling; {self.num_rows} rows",
+            f"  {self._work}; {self.num_rows} rows",
         ]
         for name, value in self.parameters.items():
             shown = np.array2string(np.asarray(value), precision=4, suppress_small=False, max_line_width=90)
-            mark = " (frozen)" if name in self.frozen else ""
-            mark = " (at a bound)" if any(bound.split("[")[0] == name for bound in self.at_bound) else mark
-            lines.append(f"  {name} = {shown}{mark}")
+            remark = self._remark(name)
+            lines.append(f"  {name} = {shown}" + (f" ({remark})" if remark else ""))
         return "\n".join(lines + [f"  warning: {text}" for text in self.warnings])
 
     def _repr_pretty_(self, printer: object, cycle: bool) -> None:
         del cycle
         printer.text(str(self))  # type: ignore[attr-defined]
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("search", self._state, ""),
+            ("objective", f"{self.objective:.2f}", ""),
+            ("log evidence", f"{self.log_evidence:.2f}", "exact" if self.is_exact else ""),
+            ("steepest slope", f"{self.gradient_norm:.2g}", ""),
+            ("rows", self.num_rows, ""),
+            ("work", self._work, ""),
+            *((name, shown_value(value), self._remark(name)) for name, value in self.parameters.items()),
+        ]
+        return table_html(f"Hyperparameters by {self.method}", rows, notes=self.warnings)
+
+    @property
+    def _state(self) -> str:
+        return "converged" if self.converged else "NOT converged"
+
+    @property
+    def _work(self) -> str:
+        return (
+            f"{self.evaluations} evaluations ({self.failures} not finite), {self.iterations} iterations in "
+            f"{self.rounds} rounds, {len(self.restarts)} starts; {self.seconds:.1f} s of which "
+            f"{self.compile_seconds:.1f} s compiling"
+        )
+
+    def _remark(self, name: str) -> str:
+        if any(bound.split("[")[0] == name for bound in self.at_bound):
+            return "at a bound"
+        return "frozen" if name in self.frozen else ""

@@ -1,22 +1,23 @@
 r"""How many inducing points are enough? As many as predictions can use.
 
-Points are taken in greedy order, once, and for growing M the model is asked how well it predicts each datum from all
-the others: leave-one-out in closed form for a Gaussian likelihood, around Laplace's approximation for others. With
-whitened weights ψ(x) of the first M points, σ_n² the variance that they leave open, g and h the first two derivatives
-of the cost at the mode ŵ, H = I + Σ_n h_n ψ_nψ_nᵀ and v_n = ψ_nᵀH⁻¹ψ_n,
+Points are taken in greedy order, once, and for growing M the model is asked how well it predicts each observation from
+all the others: leave-one-out in closed form for a Gaussian likelihood, around Laplace's approximation for others. With
+whitened features ψ(x) of the first M points, σ_n² the residual variance, g and h the first two derivatives of the cost
+at the mode ŵ, H = I + Σ_n h_n ψ_nψ_nᵀ and v_n = ψ_nᵀH⁻¹ψ_n,
 
     f_n | all data but n  ~  N(f̂_n + g_n v_n/(1 − h_n v_n),  v_n/(1 − h_n v_n) + σ_n²)
 
 (Vehtari, Mononen, Tolvanen, Sivula and Winther 2016, with the residual of the inducing points). The smallest M is taken
-from which no larger one that was tried predicts better by `tolerance` nats an observation; sizes up to at least twice
+from which no larger one that was tried predicts better by `tolerance` nats per observation; sizes up to at least twice
 the answer are tried. Few points for a rough function predict no better than none, and their number does not matter
 either, so the points must also explain half of the prior variance at the data and predict as well as the prior alone.
 And the divergence that the certificate measures, KL(Π_∞, Π*), must be small, roughly: ½ Var Δ to first order
 around the mode. Nothing is random, so the answer is the same for every key.
 
-The growth ends earlier where the distance from the full posterior is proven to be small (`kosambi.bounds`), where a
-budget of memory or time is spent, or, for a likelihood without such scores, where a thousandth of the prior variance at
-the data is left open.
+The growth ends earlier where the distance from the full posterior is proven to be small (`kosambi.target.bounds`), or
+where a budget of memory or time is spent. Several latent functions, losses without a density and data that all weigh
+nothing have no such score: there the points that explain 99.9 % of the prior variance at the data are taken, at most
+4√N (`kosambi.learning.sizes`).
 """
 
 from __future__ import annotations
@@ -29,18 +30,21 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kosambi._core.errors import InputError, TruncationWarning, as_inputs, as_positive
+from kosambi._core.html import table_html
 from kosambi._core.precision import public
 from kosambi._core.progress import Progress
+from kosambi._core.threads import one_blas_thread
 from kosambi._core.types import ArrayLike
 from kosambi.basis.inducing import greedy_path
 from kosambi.basis.whitening import whitened_on_host
-from kosambi.learning.leave_one_out import Scores, scores
-from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
+from kosambi.learning.leave_one_out import Scores, has_score, scores
+from kosambi.learning.sizes import SMALLEST, by_variance, ladder, rounded_up
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.priors import AbstractPrior
 from kosambi.target.target import as_weights, check_length
 
 TOLERANCE = 0.015
-"""Nats an observation that more points may gain before they are worth taking."""
+"""Nats per observation that more points may gain before they are worth taking."""
 MAX_BYTES = 2 * 2**30
 """Memory that the search may use when no other number is given."""
 MAX_SECONDS = 120.0
@@ -48,22 +52,20 @@ MAX_SECONDS = 120.0
 PER_SECOND = 8e6 / MAX_SECONDS
 """Rows times points for each second of `max_seconds` with which a likelihood that needs steps can be drawn from."""
 LARGEST_DIVERGENCE = 0.05
-"""Nats, for all data together, that the draws may be from the best law with the same coordinates, roughly."""
+"""Nats, for all data together, that the draws may be from the best distribution with the same coordinates, roughly."""
 LARGEST_SHARE = 0.5
-"""Above this share of the prior variance left open, predictions that stand still say nothing."""
-VARIANCE_WITHOUT_SCORE = 1e-3
-"""The share that may be left open where predictions cannot be compared."""
-SMALLEST = 8
+"""Above this share of unexplained prior variance, predictions that stand still say nothing."""
 # Points of the first pass, and how many times as many each further pass takes.
 _FIRST, _GROWTH = 256, 2
 # N×M matrices of float64 that are held at once.
 _MATRICES = 5
 
 REASONS = {
-    "prediction": "more points would not predict better by {tolerance:g} nats an observation",
-    "certificate": "the posterior is proven to be within {tolerance:g} nats an observation of the full one",
+    "prediction": "more points would not predict better by {tolerance:g} nats per observation",
+    "certificate": "the posterior is proven to be within {tolerance:g} nats per observation of the full one",
     "variance": "the points explain the prior variance at the data",
     "rows": "there are no more distinct rows",
+    "limit": "where predictions cannot be compared, at most 4√N points are taken; more may do better",
     "memory": "the budget of memory is spent; more points may do better",
     "time": "the budget of time is spent; more points may do better",
     "drawing": "draws with more would take minutes; more points may do better",
@@ -77,45 +79,75 @@ class Selection:
     indices: Int[np.ndarray, " M"]
     """Rows of x, in greedy order."""
     reason: str
-    """What ended the growth: "prediction", "certificate", "variance", "rows", "memory", "time" or "drawing"."""
+    """What ended the growth: "prediction", "certificate", "variance", "rows", "limit", "memory", "time" or
+    "drawing"."""
     tolerance: float
-    """Nats an observation."""
+    """Nats per observation that more points may gain."""
     sizes: Int[np.ndarray, " T"]
     """The numbers of points that were tried, increasing."""
     score: Float[np.ndarray, " T"]
-    """Mean leave-one-out negative log predictive density with each; NaN where it is not defined."""
+    """Mean leave-one-out negative log predictive density with each; NaN where the likelihood has none, and the points
+    were chosen by the prior variance alone."""
     gap: Float[np.ndarray, " T"]
-    """Proven bound on the divergence from the full posterior, in nats an observation; NaN where there is none."""
+    """Proven bound on the divergence from the full posterior, in nats per observation; NaN where there is none."""
     divergence: Float[np.ndarray, " T"]
     """KL(Π_∞, Π*) of draws with each, roughly, in nats; zero for a Gaussian likelihood, NaN where it is not defined."""
     residual_share: Float[np.ndarray, " T"]
-    """The share of the prior variance at the data that each leaves open."""
+    """The share of the prior variance at the data that each leaves unexplained."""
     seconds: float
     """Wall clock."""
+    sufficient: int | None = None
+    """The smallest number of points that was enough; more were taken where they cost next to nothing."""
 
     @property
     def num_inducing(self) -> int:
-        """M."""
+        """M, the number of points."""
         return len(self.indices)
 
     @property
     def is_enough(self) -> bool:
-        """Whether the answer is not that of a budget."""
+        """Whether no budget of memory or time ended the growth."""
         return self.reason not in ("memory", "time", "drawing")
+
+    def __repr__(self) -> str:
+        return (
+            f"Selection(num_inducing={self.num_inducing}, reason={self.reason!r}, tolerance={self.tolerance:g}, "
+            f"sufficient={self.sufficient})"
+        )
 
     def __str__(self) -> str:
         at = int(np.flatnonzero(self.sizes == self.num_inducing)[0])
         lines = [
-            f"{self.num_inducing} inducing points: {REASONS[self.reason].format(tolerance=self.tolerance)}",
+            f"{self.num_inducing} inducing points: {self._explained}",
             f"  sizes tried {', '.join(map(str, self.sizes))} in {self.seconds:.1f} s; "
-            f"prior variance left open {100 * self.residual_share[at]:.3g} %",
+            f"unexplained prior variance {100 * self.residual_share[at]:.3g} %",
         ]
         if np.isfinite(self.score[at]):
-            lines.append(f"  leave-one-out: {self.score[at]:.4f} nats an observation, best {np.nanmin(self.score):.4f}")
+            best = np.nanmin(self.score)
+            lines.append(f"  leave-one-out: {self.score[at]:.4f} nats per observation, best {best:.4f}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"{size} (taken)" if size == self.num_inducing else size, *(_shown(number) for number in numbers))
+            for size, *numbers in zip(self.sizes, self.score, self.divergence, self.residual_share, strict=True)
+        ]
+        head = ("points", "leave-one-out nats per observation", "divergence (nats)", "unexplained prior variance")
+        return table_html(f"{self.num_inducing} inducing points", rows, head=head, notes=[self._explained])
+
+    @property
+    def _explained(self) -> str:
+        reason = REASONS[self.reason].format(tolerance=self.tolerance)
+        is_more = self.sufficient is not None and self.sufficient < self.num_inducing
+        return f"{self.sufficient} were enough, and so many cost next to nothing; {reason}" if is_more else reason
+
+
+def _shown(number: float) -> str:
+    return f"{number:.4g}" if np.isfinite(number) else "–"
 
 
 @public
+@one_blas_thread()
 def select_inducing(
     prior: AbstractPrior,
     likelihood: AbstractLikelihood,
@@ -130,16 +162,19 @@ def select_inducing(
 ) -> Selection:
     """As many greedy inducing points as predictions can use; `infer(num_inducing="auto")` calls it.
 
-    Deterministic, except where the budget of time decides. With several latent functions, or a loss without a density,
-    the points that leave a thousandth of the prior variance open are taken.
+    Where more points cost next to nothing (up to some thousand rows) their number is rounded up to a power of two, from
+    64 on, so that data of about the same size compile nothing again; `selection.sufficient` is what was enough.
+    Deterministic, except where the budget of time decides. With several latent functions, a loss without a density, or
+    weights that are all zero nothing can be scored: then the points that explain 99.9 % of the prior variance at the
+    data are taken, but at most 4√N (64 are always allowed, and never more than 1024).
 
     Arguments:
         prior: the prior.
         likelihood: what an observation costs.
         x: (N, D), the inputs.
         y: (N,), the observations.
-        weights: (N,), how often each datum counts; once when None.
-        tolerance: nats an observation that more points may gain.
+        weights: (N,), how often each observation counts; once when None.
+        tolerance: nats per observation that more points may gain.
         max_seconds: budget of time, of the search and (except for a Gaussian likelihood) of drawing with the answer:
             rows times points are at most 8 million for 120 s, but points at least 256 and √N.
         max_bytes: budget of memory.
@@ -148,19 +183,19 @@ def select_inducing(
     >>> import numpy as np, kosambi as ko
     >>> x = np.linspace(-3.0, 3.0, 400)[:, None]
     >>> y = np.sin(2 * x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=400)
-    >>> prior = ko.GaussianProcess(ko.kernels.SquaredExponential(0.7))
+    >>> prior = ko.GaussianProcess(ko.kernels.Matern52(0.7))
     >>> selection = ko.select_inducing(prior, ko.likelihoods.Gaussian(0.1), x, y)
-    >>> selection.num_inducing, selection.reason
-    (16, 'prediction')
+    >>> selection.sufficient, selection.reason, selection.num_inducing
+    (23, 'prediction', 64)
     """
     if not isinstance(prior, AbstractPrior):
         raise InputError(
             f"`select_inducing` needs a prior. Got {type(prior).__name__}. Write `GaussianProcess(kernel)`."
         )
-    if not isinstance(likelihood, AbstractLikelihood) or isinstance(likelihood, CustomJoint):
+    if not isinstance(likelihood, AbstractLikelihood):
         raise InputError(
-            f"`select_inducing` needs a likelihood that is a sum over data. Got {type(likelihood).__name__}. "
-            "Give `num_inducing` as a number."
+            f"`select_inducing` needs a likelihood from `kosambi.likelihoods`. Got {type(likelihood).__name__}. "
+            "A cost of your own is `Custom(cost)`."
         )
     tolerance, max_seconds, max_bytes = (
         float(as_positive(name, value))
@@ -173,8 +208,6 @@ def select_inducing(
     if isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1:
         check_length("Gaussian(noise=...)", likelihood.noise, x)
     counts = np.ones(len(y)) if weights is None else np.asarray(as_weights(weights, x))
-    if not np.any(counts > 0):
-        raise InputError("`weights` are all zero, so there are no data to choose inducing points by. Give a number.")
     distinct = len(np.unique(np.asarray(x), axis=0))
     afford = max(SMALLEST, int(max_bytes / (8 * _MATRICES * len(y))))
     # The draws come afterwards, in steps that take time for each row and point, unless they need none.
@@ -184,7 +217,11 @@ def select_inducing(
     afford = min(afford, can_be_drawn)
     with Progress(progress) as show:
         show.update("choosing inducing points")
+        if not (has_score(likelihood) and np.any(counts > 0)):
+            return _unscored(prior, likelihood, np.asarray(x), distinct, tolerance, began)
         search = _Search(prior, likelihood, np.asarray(x), np.asarray(y), counts, tolerance)
+        if not np.isfinite(search.without_points):
+            return _unscored(prior, likelihood, np.asarray(x), distinct, tolerance, began)
         cap = min(_FIRST, distinct, afford)
         while True:
             show.update("choosing inducing points", note=f"up to {cap}")
@@ -204,10 +241,20 @@ def select_inducing(
                 chosen, reason = cap, "time"
                 break
             cap = min(int(cap * growth), distinct, afford)
-    selection = search.selection(indices[:chosen], reason, time.perf_counter() - began)
+    selection = search.selection(indices, chosen, reason, time.perf_counter() - began)
     if not selection.is_enough:
         warnings.warn(f"`num_inducing` by itself: {selection}", TruncationWarning, stacklevel=4)
     return selection
+
+
+def _unscored(
+    prior: AbstractPrior, likelihood: AbstractLikelihood, x: np.ndarray, distinct: int, tolerance: float, began: float
+) -> Selection:
+    indices, enough, reason, sizes, share = by_variance(prior, x, distinct)
+    taken = rounded_up(enough, len(indices), len(x) * likelihood.num_latents)
+    unknown = np.full(len(sizes), np.nan)
+    seconds = time.perf_counter() - began
+    return Selection(indices[:taken], reason, tolerance, sizes, unknown, unknown, unknown, share, seconds, enough)
 
 
 class _Search:
@@ -255,12 +302,9 @@ class _Search:
 
     def _enough(self, size: int, larger: list[int], has_seen: bool) -> str | None:
         at = self.found[size]
-        has_score = bool(np.isfinite(at.score))
-        if not has_score and at.residual_share < VARIANCE_WITHOUT_SCORE:
-            return "variance"
         if at.gap < self.tolerance:
             return "certificate"
-        if not has_score or not has_seen or at.residual_share > LARGEST_SHARE:
+        if not has_seen or at.residual_share > LARGEST_SHARE:
             return None
         if at.divergence > LARGEST_DIVERGENCE:
             return None
@@ -268,11 +312,11 @@ class _Search:
         is_level = at.score - best < self.tolerance and at.score < self.without_points + self.tolerance
         return "prediction" if is_level else None
 
-    def selection(self, indices: np.ndarray, reason: str, seconds: float) -> Selection:
+    def selection(self, path: np.ndarray, enough: int, reason: str, seconds: float) -> Selection:
         sizes = sorted(self.found)
         score, gap, divergence, share = np.array([self.found[size] for size in sizes]).T
         return Selection(
-            indices=indices,
+            indices=path[: rounded_up(enough, len(path), len(self.y))],
             reason=reason,
             tolerance=self.tolerance,
             sizes=np.array(sizes),
@@ -281,10 +325,5 @@ class _Search:
             divergence=divergence,
             residual_share=share,
             seconds=seconds,
+            sufficient=enough,
         )
-
-
-def ladder(most: int) -> list[int]:
-    """8, 11, 16, 23, 32, … up to and including `most`."""
-    steps = SMALLEST * np.sqrt(2.0) ** np.arange(64)
-    return sorted({*(round(float(step)) for step in steps if step < most), most})

@@ -1,0 +1,93 @@
+"""Numbers of inducing points: what can be asked for, which sizes are tried, and the rule where nothing can be scored.
+
+One meaning for each word, wherever a number of inducing points is asked for (`infer`, `fit_hyperparameters`, the
+estimators): a whole number; "auto", for which None is another word, as many as predictions can use; "all", every
+distinct row.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi._core.errors import InputError, as_count
+from kosambi.basis.inducing import greedy_path
+from kosambi.priors import AbstractPrior
+
+SMALLEST = 8
+"""The smallest number of points that is tried."""
+EXPLAINED = 0.999
+"""The share of the prior variance at the data that points must explain where predictions cannot be compared."""
+ALWAYS, NEVER = 64, 1024
+"""Points that the rule without a score may always take, and never exceeds; in between it takes 4√N at most."""
+CHEAP = 2**18
+"""Points times values of latent functions at the data up to which more points cost less than to compile for them."""
+
+
+def as_num_inducing(name: str, value: object) -> int | str:
+    """A checked number of inducing points: a whole number, "all", or "auto", which None stands for too.
+
+    >>> as_num_inducing("num_inducing", None), as_num_inducing("num_inducing", 20)
+    ('auto', 20)
+    """
+    if value is None:
+        return "auto"
+    if isinstance(value, str):
+        if value in ("auto", "all"):
+            return value
+        raise InputError(f'`{name}` must be a whole number, "all", "auto" or None (the same as "auto"). Got {value!r}.')
+    return as_count(name, value)
+
+
+def distinct_rows(x: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " M"]:
+    """Where each distinct row of `x` occurs first, in that order: the points that "all" stands for."""
+    return np.sort(np.unique(np.asarray(x), axis=0, return_index=True)[1])
+
+
+def ladder(most: int) -> list[int]:
+    """8, 11, 16, 23, 32, … up to and including `most`.
+
+    >>> ladder(40)
+    [8, 11, 16, 23, 32, 40]
+    """
+    steps = SMALLEST * np.sqrt(2.0) ** np.arange(64)
+    return sorted({*(round(float(step)) for step in steps if step < most), most})
+
+
+def rounded_up(size: int, most: int, num_values: int) -> int:
+    """The next power of two, from 64 on, where that is cheap: data of about the same size then compile nothing again.
+
+    Arguments:
+        size: points that are enough.
+        most: points that there are; never exceeded.
+        num_values: of all latent functions at the data.
+
+    >>> [rounded_up(size, 100, 100) for size in (11, 45, 91)], rounded_up(91, 256, 1000), rounded_up(91, 256, 5000)
+    ([64, 64, 91], 128, 91)
+    """
+    least = min(ALWAYS, 2 ** int(math.log2(most)))
+    wanted = max(least, 2 ** math.ceil(math.log2(size)))
+    return wanted if wanted <= most and wanted * num_values <= CHEAP else size
+
+
+def by_variance(
+    prior: AbstractPrior, x: Float[np.ndarray, "N D"], num_distinct: int
+) -> tuple[Int[np.ndarray, " P"], int, str, Int[np.ndarray, " T"], Float[np.ndarray, " T"]]:
+    """How many greedy points explain 99.9 % of the prior variance at the data, or as many as are allowed.
+
+    Returns rows in greedy order, the number of them that is enough, the reason ("variance", "rows", or "limit" where
+    more would be needed), the sizes that were looked at, and the share of the prior variance that each leaves
+    unexplained. Of a random element the variance is that of its kernel, which greedy points go by.
+    """
+    most = min(len(x), max(ALWAYS, math.ceil(4 * math.sqrt(len(x)))), NEVER)
+    path = greedy_path(prior, x, most)
+    sizes = np.array(ladder(len(path.indices)))
+    share = path.residual_trace[sizes - 1] / path.prior_trace
+    enough = np.flatnonzero(share <= 1.0 - EXPLAINED)
+    if enough.size or path.stopped_early:
+        at, reason = int(enough[0]) if enough.size else len(sizes) - 1, "variance"
+    else:
+        at, reason = len(sizes) - 1, "rows" if len(path.indices) >= num_distinct else "limit"
+    return path.indices, int(sizes[at]), reason, sizes, np.maximum(share, 0.0)
