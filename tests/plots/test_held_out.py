@@ -30,7 +30,7 @@ def closed_figures():
 
 def prediction_of(likelihood, y):
     """A prediction from particles of a random generator: pictures do not ask how they were drawn."""
-    target = ko.Target(BASIS, likelihood, X, y)
+    target = ko.Target(BASIS, likelihood, X, y, "projected")
     u = 0.7 * np.random.default_rng(0).normal(size=(20, *target.shape))
     return ko.Posterior(target, ko.samplers.Particles.from_coordinates(target, u)).predict(X)
 

@@ -52,7 +52,7 @@ def run(fitted):
 
 def with_particles(likelihood, y, num_particles=20):
     """A posterior whose particles come from a random generator: pictures do not ask how they were drawn."""
-    target = ko.Target(BASIS, likelihood, X, y)
+    target = ko.Target(BASIS, likelihood, X, y, "projected")
     u = np.random.default_rng(0).normal(size=(num_particles, *target.shape))
     return ko.Posterior(target, ko.samplers.Particles.from_coordinates(target, u))
 

@@ -66,4 +66,4 @@ def small_target(likelihood, y, size: int = 2) -> ko.Target:
     """A posterior far from normal: few data, a wide prior, `size` coordinates."""
     x = np.linspace(0.0, 1.0, len(y))[:, None]
     prior = ko.GaussianProcess(ko.kernels.SquaredExponential(lengthscale=0.8, variance=2.0))
-    return ko.Target(ko.PointBasis(prior, np.array([[0.1], [0.9]])[:size]), likelihood, x, y)
+    return ko.Target(ko.PointBasis(prior, np.array([[0.1], [0.9]])[:size]), likelihood, x, y, "projected")

@@ -30,7 +30,7 @@ def test_one_step_is_the_papers_formula(name, rng, x64):
     kind, preconditioned = BASES[name]
     basis = kind(PRIOR, Z)
     y = (X[:, 0] > 0.1).astype(float)
-    target = ko.Target(basis, ko.likelihoods.Bernoulli(), X, y)
+    target = ko.Target(basis, ko.likelihoods.Bernoulli(), X, y, "projected")
     u, noise, h = rng.normal(size=(7, 4)), rng.normal(size=(7, 4)), 0.013
     found = ko.samplers.EulerMaruyama(h, 1, preconditioned=preconditioned).step(target, u, noise)
     gram = PRIOR.kernel(Z)
@@ -92,7 +92,7 @@ def test_inducing_functions_tend_to_their_stated_law():
 
 def test_a_posterior_that_is_not_normal():
     basis = ko.InducingBasis(PRIOR, Z[[0, 3]])
-    target = ko.Target(basis, ko.likelihoods.Bernoulli(), X[::4], (X[::4, 0] > -0.5).astype(float))
+    target = ko.Target(basis, ko.likelihoods.Bernoulli(), X[::4], (X[::4, 0] > -0.5).astype(float), "projected")
     limit = ko.samplers.EulerMaruyama(1.0, 1).stable_limit(target, np.zeros(2))
     particles, report = ko.sample(
         jax.random.key(0), target, ko.samplers.EulerMaruyama(0.005 * limit, 4000, initial="laplace"), 5000

@@ -52,7 +52,7 @@ def test_wide_data_and_tiny_noise_lose_no_digits():
 
 
 def test_bad_input_exact_needs_a_gaussian_likelihood():
-    target = ko.Target(BASIS, ko.likelihoods.StudentT(4.0, 0.3), X, Y)
+    target = ko.Target(BASIS, ko.likelihoods.StudentT(4.0, 0.3), X, Y, "projected")
     with pytest.raises(ko.errors.InputError, match=r"needs a `Gaussian` likelihood.*`StudentT`.*auto"):
         ko.sample(jax.random.key(0), target, "exact")
     with pytest.raises(ko.errors.InputError, match="`initial` has no meaning"):

@@ -18,7 +18,7 @@ lk = ko.likelihoods
 def single(likelihood, y, variance):
     """One datum, one coordinate."""
     prior = ko.GaussianProcess(ko.kernels.SquaredExponential(1.0, variance))
-    return ko.Target(ko.PointBasis(prior, [[0.0]]), likelihood, [[0.0]], [y])
+    return ko.Target(ko.PointBasis(prior, [[0.0]]), likelihood, [[0.0]], [y], "projected")
 
 
 def regression_with_outliers(degrees_of_freedom, scale):
@@ -26,7 +26,7 @@ def regression_with_outliers(degrees_of_freedom, scale):
     y = np.sin(x[:, 0])
     y[[5, 17, 30]] += (4.0, -5.0, 6.0)
     prior = ko.GaussianProcess(ko.kernels.Matern52(lengthscale=2.0))
-    return ko.Target(ko.PointBasis(prior, x[::4]), lk.StudentT(degrees_of_freedom, scale), x, y)
+    return ko.Target(ko.PointBasis(prior, x[::4]), lk.StudentT(degrees_of_freedom, scale), x, y, "projected")
 
 
 def test_no_start_is_out_of_reach_of_an_exponential_cost():

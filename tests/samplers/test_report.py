@@ -27,7 +27,7 @@ SAMPLERS = {
 
 def run(name, num_particles=80):
     sampler, likelihood = SAMPLERS[name]
-    target = ko.Target(BASIS, likelihood, X, (X[:, 0] > 0).astype(float))
+    target = ko.Target(BASIS, likelihood, X, (X[:, 0] > 0).astype(float), "projected")
     return ko.sample(jax.random.key(0), target, sampler, num_particles=num_particles)
 
 

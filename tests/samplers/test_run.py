@@ -19,14 +19,14 @@ InputError = ko.errors.InputError
 X = np.random.default_rng(0).uniform(-3.0, 3.0, (200, 1))
 Y = (np.random.default_rng(1).uniform(size=200) < 1 / (1 + np.exp(-2 * np.sin(X[:, 0])))).astype(float)
 PRIOR = ko.GaussianProcess(ko.kernels.SquaredExponential(lengthscale=1.0, variance=2.0))
-TARGET = ko.Target(ko.PointBasis(PRIOR, np.linspace(-3, 3, 8)[:, None]), ko.likelihoods.Bernoulli(), X, Y)
+TARGET = ko.Target(ko.PointBasis(PRIOR, np.linspace(-3, 3, 8)[:, None]), ko.likelihoods.Bernoulli(), X, Y, "projected")
 KEY = jax.random.key(0)
 
 
 def test_a_second_run_compiles_nothing():
     first = ko.sample(KEY, TARGET, num_particles=100)[1]
     again = ko.samplers.MALA(0.75, step_size=0.8, max_steps=900)
-    other_y = ko.Target(TARGET.basis, ko.likelihoods.Bernoulli(), X, 1.0 - Y)
+    other_y = ko.Target(TARGET.basis, ko.likelihoods.Bernoulli(), X, 1.0 - Y, "projected")
     for target, sampler in ((TARGET, "auto"), (TARGET, again), (other_y, "auto")):
         report = ko.sample(jax.random.key(7), target, sampler, 100)[1]
         assert report.compile_seconds == 0.0
@@ -99,7 +99,7 @@ def test_float32_draws_the_same_law(sampler):
 
 
 def test_float32_says_when_it_is_too_coarse():
-    heavy = ko.Target(TARGET.basis, ko.likelihoods.Bernoulli(), X, Y, weights=np.full(200, 1e4))
+    heavy = ko.Target(TARGET.basis, ko.likelihoods.Bernoulli(), X, Y, "projected", weights=np.full(200, 1e4))
     with pytest.warns(ko.errors.PrecisionWarning, match="float32 the potential is known to"):
         _, report = ko.sample(KEY, heavy, num_particles=10, precision="float32")
     assert "float64" in report.warnings[-1]

@@ -22,7 +22,9 @@ TWO_POINTS = ko.PointBasis(PRIOR, np.array([[-1.0], [1.0]]))
 # Four modes of two different weights, and four of very different ones.
 PROBLEMS = {
     "squared link": ko.Target(TWO_POINTS, ko.likelihoods.Poisson("square"), X, np.array([3.0, 2.0, 5.0, 4.0] * 3)),
-    "shift": ko.Target(TWO_POINTS, ko.likelihoods.ShiftMixture(3.0, 0.4, 0.3), X, np.array([3.1, 2.9, 0.1, -0.1] * 3)),
+    "shift": ko.Target(
+        TWO_POINTS, ko.likelihoods.ShiftMixture(3.0, 0.4, 0.3), X, np.array([3.1, 2.9, 0.1, -0.1] * 3), "projected"
+    ),
 }
 GRID = np.linspace(-8.0, 8.0, 1600)
 
@@ -84,7 +86,7 @@ def test_evidence_against_quadrature(drawn):
 
 def test_evidence_of_labels_against_quadrature():
     labels = np.array([1.0, 1.0, 0.0, 1.0] * 3)
-    target = ko.Target(TWO_POINTS, ko.likelihoods.Bernoulli(), X, labels)
+    target = ko.Target(TWO_POINTS, ko.likelihoods.Bernoulli(), X, labels, "projected")
     _, evidence = on_grid(target)
     _, report = ko.sample(jax.random.key(1), target, "tempering", num_particles=256, progress=False)
     assert abs(report.ladder.log_evidence.value - evidence) < 4.0 * report.ladder.log_evidence.standard_error
@@ -151,7 +153,9 @@ def test_auto_takes_it_where_it_must_and_only_there(tmp_path):
     square.save(tmp_path / "m.kosambi")
     assert ko.load(tmp_path / "m.kosambi").report == square.report
     y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=80)
-    robust = ko.infer(jax.random.key(0), kernel, ko.likelihoods.StudentT(4.0, 0.1), x, y, num_inducing=8)
+    robust = ko.infer(
+        jax.random.key(0), kernel, ko.likelihoods.StudentT(4.0, 0.1), x, y, num_inducing=8, potential="projected"
+    )
     assert robust.report.sampler == "mala"
     assert robust.report.ladder is None
     comparison = ko.compare({"student": robust, "again": robust})
@@ -237,7 +241,7 @@ def test_many_nodes_of_a_quadrature_are_too_dear_to_be_tempered_unasked():
     rng = np.random.default_rng(0)
     x = rng.uniform(-3.0, 3.0, (640, 2))
     basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52(0.5)), x[:24])
-    target = ko.Target(basis, ko.likelihoods.StudentT(1.0, 0.04), x, rng.normal(size=640))
+    target = ko.Target(basis, ko.likelihoods.StudentT(1.0, 0.04), x, rng.normal(size=640), "projected")
     assert target.num_nodes == 1
     assert _is_affordable(target)
     optimal = target.with_potential("optimal", num_nodes=34)

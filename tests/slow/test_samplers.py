@@ -27,7 +27,7 @@ def bernoulli_problem():
     kernel = ko.kernels.SquaredExponential(lengthscale=0.35, variance=4.0)
     z = ko.inducing.greedy_variance(kernel, x, num_inducing=32)
     basis = ko.PointBasis(ko.GaussianProcess(kernel), x[z])
-    return ko.Target(basis, ko.likelihoods.Bernoulli(), x, y)
+    return ko.Target(basis, ko.likelihoods.Bernoulli(), x, y, "projected")
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_nothing_needs_tuning(name):
         y, likelihood = (y - y.mean()) / y.std(), ko.likelihoods.StudentT(4.0, 0.3)
     kernel = ko.kernels.SquaredExponential(lengthscale=np.sqrt(x.shape[1]), variance=1.0)
     z = ko.inducing.greedy_variance(kernel, x, num_inducing=int(np.sqrt(len(x))))
-    target = ko.Target(ko.PointBasis(ko.GaussianProcess(kernel), x[z]), likelihood, x, y)
+    target = ko.Target(ko.PointBasis(ko.GaussianProcess(kernel), x[z]), likelihood, x, y, "projected")
     _, report = ko.sample(jax.random.key(0), target)
     assert report.converged
     assert report.warnings == ()

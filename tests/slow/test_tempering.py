@@ -60,7 +60,7 @@ def test_shift_against_all_configurations(deviations):
     prior = ko.GaussianProcess(ko.kernels.SquaredExponential(0.8))
     basis = ko.PointBasis(prior, x[::4])
     y = 0.5 * size + 0.3 * np.sin(3.0 * x[:, 0]) + noise * rng.normal(size=12)
-    target = ko.Target(basis, ko.likelihoods.ShiftMixture(size, alpha, noise), x, y)
+    target = ko.Target(basis, ko.likelihoods.ShiftMixture(size, alpha, noise), x, y, "projected")
     psi = np.asarray(basis.whitened_mean(x))
     covariance = np.linalg.inv(np.eye(psi.shape[1]) + psi.T @ psi / noise**2)
     marginal = stats.multivariate_normal(np.zeros(12), psi @ psi.T + noise**2 * np.eye(12))

@@ -47,7 +47,7 @@ def test_a_bimodal_posterior_is_reported():
     x = np.zeros((8, 1))
     prior = ko.GaussianProcess(ko.kernels.SquaredExponential(1.0, 100.0))
     y = np.array([-10.0, -10.1, -9.9, -10.0, 10.0, 10.1, 9.9, 10.0])
-    target = ko.Target(ko.PointBasis(prior, [[0.0]]), lk.StudentT(2.0, 0.1), x, y)
+    target = ko.Target(ko.PointBasis(prior, [[0.0]]), lk.StudentT(2.0, 0.1), x, y, "projected")
     with pytest.warns(ko.errors.ConvergenceWarning, match="basins of 2"):
         particles, report = ko.sample(KEY, target, ko.samplers.MALA(max_steps=200))
     assert report.basins == 2

@@ -50,7 +50,7 @@ def test_projected_is_the_papers_potential_for_every_basis(name):
     case = {**CASES, **SEVERAL}[name]
     y = observations(case)
     for basis in BASES.values():
-        target = ko.Target(basis, case.likelihood, X, y)
+        target = ko.Target(basis, case.likelihood, X, y, "projected")
         u = particles(target.shape, basis)
         expected = [plain_potential(case, basis, y, one) for one in u]
         np.testing.assert_allclose(target.potential(u), expected, rtol=1e-10)
@@ -70,7 +70,7 @@ def test_projected_is_the_papers_potential_for_every_basis(name):
 @pytest.mark.parametrize("name", [*CASES, *SEVERAL])
 def test_curvature_is_positive_and_the_hessian_of_convex_costs(name):
     case = {**CASES, **SEVERAL}[name]
-    target = ko.Target(BASES["Point"], case.likelihood, X, observations(case))
+    target = ko.Target(BASES["Point"], case.likelihood, X, observations(case), "projected")
     u = particles(target.shape, BASES["Point"])[0]
     curvature = target.curvature(u)
     assert np.linalg.eigvalsh(curvature)[0] > 0
@@ -152,7 +152,7 @@ def test_optimal_gradients_are_finite_in_single_precision_far_out():
 
 
 def test_no_particles_give_no_values():
-    target = ko.Target(BASES["Point"], lk.Bernoulli(), X, np.ones(len(X)))
+    target = ko.Target(BASES["Point"], lk.Bernoulli(), X, np.ones(len(X)), "projected")
     assert target.potential(np.zeros((0, 4))).shape == (0,)
 
 
@@ -216,9 +216,9 @@ def test_weights_count_data(rng):
     u = particles((4,), basis)
     for likelihood_name in ("StudentT", "Gaussian"):
         case = CASES[likelihood_name]
-        weighted = ko.Target(basis, case.likelihood, X, y, weights=weights)
+        weighted = ko.Target(basis, case.likelihood, X, y, "projected", weights=weights)
         repeated = np.repeat(np.arange(len(X)), weights.astype(int))
-        expected = ko.Target(basis, case.likelihood, X[repeated], y[repeated])
+        expected = ko.Target(basis, case.likelihood, X[repeated], y[repeated], "projected")
         np.testing.assert_allclose(weighted.potential(u), expected.potential(u), rtol=1e-11)
         np.testing.assert_allclose(weighted.gradient(u), expected.gradient(u), rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(weighted.curvature(u[0]), expected.curvature(u[0]), rtol=1e-9)
@@ -228,7 +228,7 @@ def test_a_datum_of_weight_zero_is_absent_even_where_its_cost_is_infinite():
     weights = np.ones(len(X))
     weights[3] = 0.0
     y = np.ones(len(X))
-    target = ko.Target(BASES["Point"], lk.Poisson(), X, y, weights=weights)
+    target = ko.Target(BASES["Point"], lk.Poisson(), X, y, "projected", weights=weights)
     u = np.zeros((2, 4))
     u[1] = 1e4
     assert np.isfinite(target.potential(u[0]))
@@ -246,7 +246,7 @@ def test_square_link_gradients_are_never_nan():
 @pytest.mark.parametrize("name", ["Bernoulli", "Gaussian", "Categorical"])
 def test_transformations_of_the_potential(name, x64):
     case, tolerance = {**CASES, **SEVERAL}[name], 1e-9 if x64 else 2e-4
-    target = ko.Target(BASES["Ritz"], case.likelihood, X, observations(case))
+    target = ko.Target(BASES["Ritz"], case.likelihood, X, observations(case), "projected")
     u = particles(target.shape, BASES["Ritz"])
     value, gradient = target.potential(u), target.gradient(u)
     scale = np.abs(gradient).max()
@@ -269,7 +269,7 @@ def test_one_compilation_for_all_u_of_a_shape():
         traces.append(1)
         return jnp.log(jnp.cosh(y - f))
 
-    target = ko.Target(BASES["Ritz"], lk.Custom(cost), X, X[:, 0])
+    target = ko.Target(BASES["Ritz"], lk.Custom(cost), X, X[:, 0], "projected")
     u = particles(target.shape, BASES["Ritz"])
     target.gradient(u)
     count = len(traces)
@@ -287,8 +287,8 @@ def test_blocks_of_rows_change_nothing(kind, monkeypatch):
         u = particles(target.shape, BASES["Ritz"])
         whole = target.value_and_gradient(u)
         jax.clear_caches()
-        monkeypatch.setattr("kosambi.data_terms.MAX_LATENT_VALUES", 37)
-        monkeypatch.setattr("kosambi.data_terms.MAX_LATENT_VALUES_QUADRATURE", 37)
+        monkeypatch.setattr("kosambi.target.data_terms.MAX_LATENT_VALUES", 37)
+        monkeypatch.setattr("kosambi.target.data_terms.MAX_LATENT_VALUES_QUADRATURE", 37)
         for a, b in zip(whole, target.value_and_gradient(u), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(target.potential(u), whole[0], rtol=1e-12)
@@ -376,7 +376,7 @@ def test_a_search_finds_the_mode_of_the_optimal_potential_with_heavy_tails(rng):
     x = np.linspace(-3.0, 3.0, 120)[:, None]
     y = 2.0 * np.sin(2.0 * x[:, 0]) + 0.03 * rng.standard_t(1.5, size=120)
     basis = ko.PointBasis(ko.GaussianProcess(k.SquaredExponential(0.7, 4.0)), x[::10])
-    projected = ko.Target(basis, lk.StudentT(1.5, 0.02), x, y)
+    projected = ko.Target(basis, lk.StudentT(1.5, 0.02), x, y, "projected")
     optimal = projected.with_potential("optimal")
     near = ko.target.find_modes(jax.random.key(0), projected)
     found = ko.target.find_modes(jax.random.key(0), optimal)
