@@ -118,7 +118,7 @@ def test_numbers_of_a_regression():
     trivial = -0.5 * np.log(2 * np.pi * train.var()) - (y - train.mean()) ** 2 / (2 * train.var())
     assert f"better by {np.mean(model.predict_log_density(X, y) - trivial):.3g} ±" in text
     assert "nothing had to converge" in text
-    assert "independent draws from the law itself and takes no steps" in text
+    assert "independent posterior draws and takes no steps" in text
     lengths = model.posterior_.prior.kernel.lengthscale * model.x_scale_
     assert all(f"{length:.4g}" in text for length in lengths)
     assert str(model.certificate_).splitlines()[0] in text
@@ -131,7 +131,7 @@ def test_numbers_of_a_classification():
         assert f"right class in {100 * model.score(X, y):.1f} % of cases" in text
         majority = model.classes_[np.bincount(model.posterior_.target.y.astype(int)).argmax()]
         assert f"most frequent class finds {100 * np.mean(y == majority):.1f} %" in text
-        assert f"Log loss {-np.mean(model.predict_log_density(X, y)):.4g} nats a row" in text
+        assert f"Log loss {-np.mean(model.predict_log_density(X, y)):.4g} nats per row" in text
         assert f"{int(np.sum(model.predict(X) != y))} of {len(y)} are off the diagonal" in text
         assert f"nested R̂ {model.report_.r_hat:.4f}" in text
 
@@ -186,7 +186,7 @@ def test_verdicts(monkeypatch):
     assert "Too sure" in text
     counts = case("counts")
     report = dataclasses.replace(counts.estimator.report_, converged=False, warnings=("it <did> not",))
-    monkeypatch.setattr(counts.estimator.posterior_, "_report", report)
+    monkeypatch.setattr(counts.estimator.posterior_, "report", report)
     text = ko.page.render(*counts)
     assert "Do not rely on it yet" in text
     assert "The sampler has not converged" in text

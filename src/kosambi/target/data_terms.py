@@ -19,9 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.precision import Module
+from kosambi._core.errors import InputError
+from kosambi._core.precision import Module, compiled
 from kosambi._core.types import Array
-from kosambi.likelihoods import AbstractLikelihood, CustomJoint
+from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.likelihoods.quadrature import Rule, finer
 
 # Latent values held at once: 2**25 float64 numbers are 256 MiB. With quadrature each is used many times, and blocks
@@ -274,3 +275,40 @@ class JointTerm(AbstractDataTerm):
         """The Hessian with its negative eigenvalues set to zero."""
         values, vectors = jnp.linalg.eigh(self.hessian(w))
         return (vectors * jnp.maximum(values, 0.0)) @ vectors.T
+
+
+@compiled
+def quadratic_term(
+    likelihood: Gaussian, psi: Array, y: Array, offset: Array, weights: Array | None, deviation: Array | None
+) -> QuadraticTerm:
+    """What a Gaussian likelihood leaves of the data, by a QR decomposition of ψ in units of the noise."""
+    weights = jnp.ones_like(y) if weights is None else weights
+    precision = weights / jnp.square(likelihood.noise)
+    basis, root = jnp.linalg.qr(psi * jnp.sqrt(precision)[:, None])
+    error = (y - offset) * jnp.sqrt(precision)
+    aim = basis.T @ error
+    # What no w can explain, and the constants of the density.
+    constant = 0.5 * jnp.sum(jnp.square(error - basis @ aim)) + jnp.sum(weights * likelihood.raw_cost(y, y))
+    if deviation is not None:
+        constant = constant + 0.5 * jnp.sum(precision * jnp.square(deviation))
+    return QuadraticTerm(root, aim, constant)
+
+
+@jax.custom_jvp
+def data_value(term: AbstractDataTerm, w: Array) -> Array:
+    """D(w) with its gradient by hand: autodiff would keep every latent value, and every node of a quadrature."""
+    return term.value(w)
+
+
+def _data_value_jvp(primals: tuple[Any, Array], tangents: tuple[Any, Array]) -> tuple[Array, Array]:
+    (term, w), (term_dot, w_dot) = primals, tangents
+    zero = jax.custom_derivatives.SymbolicZero
+    if not all(isinstance(leaf, zero) for leaf in jax.tree.leaves(term_dot, is_leaf=lambda v: isinstance(v, zero))):
+        raise InputError("A potential is differentiable in the coordinates u only, not in the data or the model.")
+    value, gradient = term.value_and_gradient(w)
+    if isinstance(w_dot, zero):
+        return value, jnp.zeros_like(value)
+    return value, jnp.sum(gradient * w_dot, axis=tuple(range(1, w.ndim)))
+
+
+data_value.defjvp(_data_value_jvp, symbolic_zeros=True)

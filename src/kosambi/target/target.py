@@ -3,27 +3,32 @@ r"""The density that a sampler draws from, exp(−V), over the coordinates of a 
     projected:  V(u) = Σ_n c(y_n, m(x_n) + φ(x_n)ᵀu) + ½ uᵀΛ⁻¹u                    (the paper's Π_∞)
     optimal:    V(u) = Σ_n E_ξ c(y_n, m(x_n) + φ(x_n)ᵀu + σ_n ξ) + ½ uᵀΛ⁻¹u         (the KL-optimal Π*)
 
-with σ_n² the residual variance of the basis at x_n. Both carry the same additive constants. Everything is computed in
-whitened coordinates w = L⁻¹u, where the prior is standard normal; `potential` and `gradient` speak of u.
+with σ_n² the residual variance of the basis at x_n; expanding the cost, they differ by about ½ Σ_n c''_n σ_n². Both
+carry the same additive constants. Everything is computed in whitened coordinates w = L⁻¹u, where the prior is standard
+normal; `potential` and `gradient` speak of u.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.errors import InputError, as_float_array, as_inputs, is_traced
 from kosambi._core.precision import Module, at_rest, compiled, public
+from kosambi._core.threads import one_blas_thread
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis import AbstractBasis
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
-from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, QuadraticTerm
-from kosambi.target.potential import as_kind, better_kind
+from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, data_value, quadratic_term
+
+WORTH_IT = 0.02
+"""Nats per observation by which the potentials must differ for "auto" to take the optimal one."""
+MOST_NODES = 136
+"""Nodes of its quadrature beyond which "auto" finds it too dear."""
+# Where digits of the potential beyond the sixth do not matter, as in sampling, half the nodes do.
+_FEWER, _FEWEST = 0.5, 21
 
 
 class Target(Module):
@@ -64,13 +69,13 @@ class Target(Module):
         likelihood: AbstractLikelihood,
         x: ArrayLike,
         y: ArrayLike,
-        potential: str = "projected",
+        potential: str = "auto",
         *,
         weights: ArrayLike | None = None,
         num_nodes: int | None = None,
     ) -> None:
         self.basis, self.likelihood = _as_model(basis, likelihood)
-        self.kind = as_kind(potential, basis, likelihood)
+        self.kind = _as_kind(potential, basis, likelihood)
         self.x = as_inputs("x", x, basis.inducing_points.shape[1])
         if is_traced((basis, likelihood, self.x, y)):
             raise InputError(
@@ -80,25 +85,26 @@ class Target(Module):
         check_length("y", self.y, self.x)
         self.weights = None if weights is None else as_weights(weights, self.x)
         if self.kind == "auto":
-            self.kind, num_nodes = better_kind(basis, likelihood, self.x, self.y, self.weights, num_nodes)
+            self.kind, num_nodes = _better_kind(basis, likelihood, self.x, self.y, self.weights, num_nodes)
         offset = at_rest(basis.prior.mean_at(self.x))
-        # Formed once: a triangular solve for every particle at every step would cost as much as the data.
-        self.inverse_root = basis.whiten(np.eye(basis.size))
-        psi = basis.whitened_mean(self.x)
-        deviation = np.sqrt(basis.residual_variance(self.x)) if self.kind == "optimal" else None
-        if isinstance(likelihood, CustomJoint):
-            if weights is not None:
-                raise InputError(
-                    "`CustomJoint` does not split over data, so `weights` have no meaning. Leave them out."
-                )
-            self.term = JointTerm(likelihood, psi, self.y, offset)
-        elif isinstance(likelihood, Gaussian):
-            if likelihood.noise.ndim == 1:
-                check_length("Gaussian(noise=...)", likelihood.noise, self.x)
-            self.term = at_rest(_quadratic(likelihood, psi, self.y, offset, self.weights, deviation))
-        else:
-            rule = None if deviation is None else likelihood.rule(deviation, num_nodes)
-            self.term = FactorisedTerm(likelihood, psi, self.y, offset, self.weights, deviation, rule)
+        with one_blas_thread(basis.size):
+            # Formed once: a triangular solve for every particle at every step would cost as much as the data.
+            self.inverse_root = basis.whiten(np.eye(basis.size))
+            psi = basis.whitened_mean(self.x)
+            deviation = np.sqrt(basis.residual_variance(self.x)) if self.kind == "optimal" else None
+            if isinstance(likelihood, CustomJoint):
+                if weights is not None:
+                    raise InputError(
+                        "`CustomJoint` does not split over data, so `weights` have no meaning. Leave them out."
+                    )
+                self.term = JointTerm(likelihood, psi, self.y, offset)
+            elif isinstance(likelihood, Gaussian):
+                if likelihood.noise.ndim == 1:
+                    check_length("Gaussian(noise=...)", likelihood.noise, self.x)
+                self.term = at_rest(quadratic_term(likelihood, psi, self.y, offset, self.weights, deviation))
+            else:
+                rule = None if deviation is None else likelihood.rule(deviation, num_nodes)
+                self.term = FactorisedTerm(likelihood, psi, self.y, offset, self.weights, deviation, rule)
 
     @property
     def num_nodes(self) -> int:
@@ -148,7 +154,7 @@ class Target(Module):
         """V as a function of whitened coordinates, for one w or J of them; traceable."""
         batch = jnp.reshape(w, (-1, *self.shape))
         prior = 0.5 * jnp.sum(jnp.square(batch), axis=tuple(range(1, batch.ndim)))
-        return jnp.reshape(_data_value(self.term, batch) + prior, w.shape[: w.ndim - len(self.shape)])
+        return jnp.reshape(data_value(self.term, batch) + prior, w.shape[: w.ndim - len(self.shape)])
 
     def whitened_gradient(self, w: Array) -> Array:
         """∇V in whitened coordinates, two products with the N×M matrix; traceable."""
@@ -183,26 +189,6 @@ class Target(Module):
         return array
 
 
-@jax.custom_jvp
-def _data_value(term: AbstractDataTerm, w: Array) -> Array:
-    """D(w) with its gradient by hand: autodiff would keep every latent value, and every node of a quadrature."""
-    return term.value(w)
-
-
-def _data_value_jvp(primals: tuple[Any, Array], tangents: tuple[Any, Array]) -> tuple[Array, Array]:
-    (term, w), (term_dot, w_dot) = primals, tangents
-    zero = jax.custom_derivatives.SymbolicZero
-    if not all(isinstance(leaf, zero) for leaf in jax.tree.leaves(term_dot, is_leaf=lambda v: isinstance(v, zero))):
-        raise InputError("A potential is differentiable in the coordinates u only, not in the data or the model.")
-    value, gradient = term.value_and_gradient(w)
-    if isinstance(w_dot, zero):
-        return value, jnp.zeros_like(value)
-    return value, jnp.sum(gradient * w_dot, axis=tuple(range(1, w.ndim)))
-
-
-_data_value.defjvp(_data_value_jvp, symbolic_zeros=True)
-
-
 @compiled
 def _potential(target: Target, u: Array) -> Array:
     return target.whitened_potential(target.whiten(u))
@@ -233,22 +219,6 @@ def _quadrature_error(target: Target, u: Array) -> Array:
     return jnp.reshape(target.term.quadrature_error(jnp.reshape(w, (-1, *target.shape))), u.shape[: -len(target.shape)])
 
 
-@compiled
-def _quadratic(
-    likelihood: Gaussian, psi: Array, y: Array, offset: Array, weights: Array | None, deviation: Array | None
-) -> QuadraticTerm:
-    weights = jnp.ones_like(y) if weights is None else weights
-    precision = weights / jnp.square(likelihood.noise)
-    basis, root = jnp.linalg.qr(psi * jnp.sqrt(precision)[:, None])
-    error = (y - offset) * jnp.sqrt(precision)
-    aim = basis.T @ error
-    # What no w can explain, and the constants of the density.
-    constant = 0.5 * jnp.sum(jnp.square(error - basis @ aim)) + jnp.sum(weights * likelihood.raw_cost(y, y))
-    if deviation is not None:
-        constant = constant + 0.5 * jnp.sum(precision * jnp.square(deviation))
-    return QuadraticTerm(root, aim, constant)
-
-
 def _as_model(basis: object, likelihood: object) -> tuple[AbstractBasis, AbstractLikelihood]:
     if not isinstance(basis, AbstractBasis):
         raise InputError(
@@ -276,3 +246,47 @@ def as_weights(weights: ArrayLike, x: Array) -> Float[Array, " N"]:
     if not is_traced(array) and (not np.all(np.isfinite(array)) or np.any(array < 0)):
         raise InputError("`weights` must be finite and not negative. Clip them at zero, or drop those rows.")
     return array
+
+
+def _as_kind(potential: object, basis: AbstractBasis, likelihood: AbstractLikelihood) -> str:
+    """Refuse a potential that the basis or the likelihood does not have."""
+    if potential not in ("projected", "optimal", "auto"):
+        raise InputError(f'`potential` must be "projected", "optimal" or "auto". Got {potential!r}.')
+    if potential == "optimal" and isinstance(likelihood, CustomJoint):
+        raise InputError(
+            "The optimal potential of `CustomJoint` is an N-dimensional integral, because the loss does not split over "
+            'data. Use potential="projected".'
+        )
+    if potential == "optimal" and not basis.is_conditional:
+        raise InputError(
+            "The optimal potential needs the conditional distribution of F given u. "
+            f"`{type(basis).__name__}` follows the paper's projection, which is not it. "
+            'Use `RitzBasis` or `PointBasis`, or potential="projected".'
+        )
+    return str(potential)
+
+
+def _better_kind(
+    basis: AbstractBasis, likelihood: AbstractLikelihood, x: Array, y: Array, weights: Array | None, asked: int | None
+) -> tuple[str, int | None]:
+    """The potential that "auto" stands for, and the nodes of its quadrature.
+
+    Both have the same distribution for a Gaussian likelihood. With several latent functions the integrals have as many
+    dimensions, and a cost with two equal signs has poles: there the projected potential stays.
+    """
+    is_usual = likelihood.num_latents == 1 and not likelihood.is_even
+    if isinstance(likelihood, Gaussian | CustomJoint) or not basis.is_conditional or not is_usual:
+        return "projected", asked
+    variance = np.asarray(basis.residual_variance(x))
+    differences = np.asarray(_difference(likelihood, y, variance))
+    if not np.average(differences, weights=weights) > WORTH_IT:
+        return "projected", asked
+    needed = len(likelihood.rule(np.sqrt(variance)).nodes)
+    number = asked if asked is not None else max(_FEWEST, int(_FEWER * needed))
+    return ("optimal", number) if number <= MOST_NODES else ("projected", asked)
+
+
+@compiled
+def _difference(likelihood: AbstractLikelihood, y: Array, variance: Array) -> Float[Array, " N"]:
+    """½ c''_n σ_n², where the data say that f lies."""
+    return 0.5 * likelihood.raw_curvature(y, likelihood.raw_rough_latent(y)) * variance
