@@ -25,12 +25,10 @@ from kosambi.files._estimators import SavedEstimator
 from kosambi.learning import FitReport
 from kosambi.learning.selection import Selection
 from kosambi.likelihoods.quadrature import Rule
-from kosambi.posterior import Clipping, MatheronDraws, ModeSummary, Posterior, Prediction
-from kosambi.posterior._functions import BasisExpansion
+from kosambi.posterior import BasisExpansion, Clipping, MatheronDraws, ModeSummary, Posterior, Prediction
 from kosambi.posterior.certificate import Certificate
-from kosambi.priors import measures
+from kosambi.priors import FunctionDraws, Named, measures
 from kosambi.priors.functions import expansions
-from kosambi.priors.functions.draws import FunctionDraws, Named
 from kosambi.priors.smoothing import Envelope
 from kosambi.samplers import LadderReport, LogEvidence, Report
 from kosambi.target import Target
@@ -89,8 +87,8 @@ _PLAIN: Mapping[type, Mapping[str, Any]] = {
         "particles": samplers.Particles,
         "selection": Selection | None,
         "reweighting": Certificate | None,
-        "_report": Report | None,
-        "_notes": tuple[str, ...],
+        "report": Report | None,
+        "mode_share": float,
         "_largest_variance": float,
     },
     Prediction: {
@@ -119,7 +117,7 @@ def registry() -> Mapping[str, type]:
             # Modules see some of each other's classes, and have aliases; each is stored under its name in its home.
             is_own = isinstance(value, type) and value.__module__.startswith(module.__name__) and value.__name__ == name
             is_concrete = not name.startswith(("_", "Abstract")) and not inspect.isabstract(value)
-            if is_own and is_concrete and issubclass(value, Module):
+            if is_own and is_concrete and issubclass(value, Module) and value not in _OTHERS.values():
                 found[f"{group}.{name}"] = value
     return types.MappingProxyType(found)
 
