@@ -11,7 +11,7 @@ import scipy.linalg
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import kosambi as ko
-from kosambi._core.threads import MOST, one_blas_thread
+from kosambi._core.linalg import MOST, one_blas_thread
 from kosambi.learning import _exact
 from kosambi.samplers import exact
 

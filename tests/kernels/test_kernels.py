@@ -8,7 +8,7 @@ import pytest
 
 import kosambi as ko
 from kosambi._core.errors import InputError
-from kosambi.kernels.columns import squared_distance
+from kosambi.kernels.stationary import squared_distance
 
 k = ko.kernels
 

@@ -66,7 +66,7 @@ def test_copies_of_rounded_rows_do_not_make_the_noise_vanish():
 
 def test_the_evidence_of_outliers_has_a_derivative_from_a_bad_start():
     """The search for a mode that ends on a slope leaves a Hessian that has no Cholesky factor."""
-    from kosambi.basis.whitening import whitened_features
+    from kosambi.basis.points import whitened_features
     from kosambi.target.evidence import of_features
 
     x = np.linspace(-1.0, 1.0, 12)[:, None]

@@ -8,8 +8,11 @@ Row blocks: matrices that are wide are made a few rows at a time, so that memory
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import threading
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +21,40 @@ from jaxtyping import Float, Int
 
 from kosambi._core.errors import NumericalError, is_traced
 from kosambi._core.precision import compiled
-from kosambi._core.threads import one_blas_thread
 from kosambi._core.types import Array
+
+MOST = 2000
+"""The side of a matrix above which its factorisation is worth several threads."""
+
+_held = threading.Lock()
+
+
+@contextlib.contextmanager
+def one_blas_thread(size: int = 0) -> Iterator[None]:
+    """NumPy's and SciPy's BLAS use one thread inside; a `with` statement or a decorator.
+
+    The number belongs to the process, so one Python thread at a time lowers it, and the same one restores it. Inside
+    another use, in the same thread or in another, nothing is done.
+
+    Arguments:
+        size: the side of the largest matrix to be factorised; above `MOST` the number of threads stays as it is.
+    """
+    if size > MOST or not _held.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _libraries().limit(limits=1):
+            yield
+    finally:
+        _held.release()
+
+
+@functools.cache
+def _libraries() -> Any:
+    import scipy.linalg  # noqa: F401 (a library that is not loaded yet would not be found)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
 
 
 @compiled

@@ -152,13 +152,14 @@ class AbstractEstimator(BaseEstimator):
             is_noise_known=full.is_noise_known,
         )
 
-    def _in_blocks(self, X: Any, summary: Callable[[Prediction], np.ndarray], axis: int = 0) -> np.ndarray:
-        """A summary of the predictions for all rows, which are never all in memory at once."""
+    def _in_blocks(self, X: Any, summary: Callable[..., np.ndarray], *values: np.ndarray, axis: int = 0) -> np.ndarray:
+        """A summary of the predictions for all rows, and of `values` of them; predictions are never all in memory."""
         x = self.transform_inputs(X)
         known, latents = self.posterior_.particles.distribution, self.posterior_.likelihood.num_latents
         components = latents * (1 if known is not None else self.posterior_.num_particles)
         size = max(1, _VALUES_AT_ONCE // components)
-        parts = [summary(self._prediction(x[i : i + size])) for i in range(0, len(x), size)]
+        blocks = [slice(start, start + size) for start in range(0, len(x), size)]
+        parts = [summary(self._prediction(x[block]), *(value[block] for value in values)) for block in blocks]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
 
     def __sklearn_is_fitted__(self) -> bool:

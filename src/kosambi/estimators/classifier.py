@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import scipy.special
 from jaxtyping import Float
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -20,8 +21,8 @@ from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Categorical
 from kosambi.posterior import Prediction
 from kosambi.samplers import AbstractSampler
 
-# For the intervals of probabilities of several classes.
-_RESIDUAL_DRAWS = 16
+# Values of the residual, for the intervals of probabilities of several classes.
+_RESIDUAL_POINTS = 16
 
 
 class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
@@ -191,13 +192,26 @@ def _probability_interval(prediction: Prediction, coverage: float) -> Float[np.n
     tail = 0.5 * (1.0 - as_level("coverage", coverage))
     means, deviation = prediction.component_means, prediction.component_deviation
     # The same few values of the residual for every draw and every row.
-    noise = np.random.default_rng(0).normal(size=(_RESIDUAL_DRAWS, 1, *means.shape[2:]))
+    noise = _normal_points(_RESIDUAL_POINTS, means.shape[2:])[:, None]
     parts = []
     for point in range(prediction.num_points):
         f = means[:, point] + deviation[point] * noise
         shares = _shares(likelihood, f.reshape(-1, *means.shape[2:]))
         parts.append(np.quantile(shares, [tail, 1.0 - tail], axis=0))
     return np.stack(parts, axis=1)
+
+
+def _normal_points(number: int, shape: tuple[int, ...]) -> Float[np.ndarray, "S *C"]:
+    """`number` points that stand for a standard normal distribution: an additive recurrence, evenly spread, not random.
+
+    The fractional parts of 1/2 + i/φ^k in dimension k, where φ^(d+1) = φ + 1 in d dimensions.
+    """
+    size = int(np.prod(shape))
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1.0 + ratio) ** (1.0 / (size + 1))
+    uniform = (0.5 + np.outer(np.arange(1, number + 1), ratio ** -np.arange(1.0, size + 1.0))) % 1.0
+    return scipy.special.ndtri(uniform).reshape(number, *shape)
 
 
 def _shares(likelihood: AbstractLikelihood, f: Float[np.ndarray, "S *C"]) -> Float[np.ndarray, "S L"]:

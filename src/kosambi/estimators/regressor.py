@@ -135,7 +135,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         """The log density, or log probability of a count, of an observation y (n,) at each row, in the units of y."""
         check_is_fitted(self, "posterior_")
         _, y = validate_data(self, X, y, reset=False, dtype=np.float64, y_numeric=True)
-        return self.predict_distribution(X).log_density(y)
+        return self._in_blocks(X, lambda prediction, part: prediction.log_density(part), y)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Float[np.ndarray, "n S"]:
         """Observations drawn at the rows of X: (n, n_samples); each column goes along one function."""

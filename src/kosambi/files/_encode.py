@@ -19,7 +19,7 @@ import numpy as np
 from kosambi._core.errors import InputError
 from kosambi._version import __version__
 from kosambi.files._registry import FUNCTION_OWNERS, custom_name, fields_of, is_custom_class, names
-from kosambi.priors.functions.draws import MeanFunction
+from kosambi.priors.base import MeanFunction
 
 MAX_DEPTH = 100
 """Objects inside objects inside objects; a posterior is about ten deep."""

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from kosambi._core.errors import as_positive
 from kosambi._core.types import Array, ArrayLike
 from kosambi.kernels.base import AbstractFinite, AbstractScalable
-from kosambi.kernels.columns import as_active_dims, check_selected, min_columns, select
+from kosambi.kernels.stationary import as_active_dims, check_selected, min_columns, select
 
 
 class Linear(AbstractFinite, AbstractScalable):

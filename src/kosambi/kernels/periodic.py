@@ -11,8 +11,7 @@ from jaxtyping import Float
 
 from kosambi._core.errors import as_positive
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.kernels.columns import check_selected, min_columns, select, squared_distance
-from kosambi.kernels.stationary import AbstractStationary
+from kosambi.kernels.stationary import AbstractStationary, check_selected, min_columns, select, squared_distance
 
 
 class Periodic(AbstractStationary):

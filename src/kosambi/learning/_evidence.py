@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from kosambi._core.errors import as_count
 from kosambi._core.types import Array
-from kosambi.basis.whitening import JITTER
+from kosambi.basis.points import JITTER
 from kosambi.learning import _heavy_tails
 from kosambi.learning._all_rows import refine
 from kosambi.learning._layout import rebuilt

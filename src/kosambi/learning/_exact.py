@@ -23,7 +23,7 @@ from kosambi.learning._layout import Layout, Model, rebuilt
 from kosambi.learning._limits import Limits
 from kosambi.likelihoods import Gaussian
 from kosambi.priors import AbstractPrior
-from kosambi.priors.functions.draws import evaluate_mean
+from kosambi.priors.base import evaluate_mean
 
 
 class ExactEvaluator:

@@ -12,7 +12,7 @@ import dataclasses
 
 import numpy as np
 
-from kosambi.basis.whitening import JITTER
+from kosambi.basis.points import JITTER
 from kosambi.learning._all_rows import Refined, refine
 from kosambi.learning._layout import rebuilt
 from kosambi.learning._notes import notes_of

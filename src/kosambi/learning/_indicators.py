@@ -15,7 +15,7 @@ import scipy.optimize
 from jaxtyping import Float
 
 from kosambi._core.precision import at_rest, with_fields
-from kosambi.basis.whitening import JITTER
+from kosambi.basis.points import JITTER
 from kosambi.kernels import AbstractKernel, scaled
 from kosambi.learning._layout import Layout, Model, lay_out, rebuilt
 from kosambi.learning._notes import notes_of

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from kosambi._core.types import Array
 from kosambi.learning._layout import Layout, Model, Parameter
 from kosambi.learning._starts import Scales
-from kosambi.priors.functions.draws import evaluate_mean
+from kosambi.priors.base import evaluate_mean
 
 WIDTH = 3.0
 """Standard deviation of the prior over logarithms."""

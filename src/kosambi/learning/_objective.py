@@ -14,14 +14,15 @@ from jaxtyping import Float
 from kosambi._core.precision import at_rest, compiled, lift
 from kosambi._core.types import Array
 from kosambi.basis import inducing
-from kosambi.basis.whitening import Features, whitened_features
+from kosambi.basis.points import Features, whitened_features
 from kosambi.learning._exact import ExactEvaluator
 from kosambi.learning._layout import Layout, Model, rebuilt
 from kosambi.learning._limits import Limits
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
-from kosambi.priors.functions.draws import evaluate_mean
-from kosambi.target.evidence import of_features, starting_mode
+from kosambi.priors.base import evaluate_mean
+from kosambi.target.evidence import of_features
+from kosambi.target.newton import starting_mode
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,9 +11,9 @@ import jax
 import numpy as np
 
 from kosambi._core.errors import HyperparameterWarning, InputError, as_count, as_few, as_inputs, check_key, is_traced
+from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import host_generator, public
 from kosambi._core.progress import Clock, Interruption, Progress
-from kosambi._core.threads import one_blas_thread
 from kosambi._core.types import ArrayLike, Key
 from kosambi.kernels import AbstractKernel
 from kosambi.learning import _evidence, _indicators, _paper

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array
-from kosambi.basis.whitening import SMALLEST_RESIDUAL
+from kosambi.basis.points import SMALLEST_RESIDUAL
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.target.bounds import gaussian_gap
 from kosambi.target.newton import host_factor, newton_on_host

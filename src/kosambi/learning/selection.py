@@ -31,12 +31,12 @@ from jaxtyping import Float, Int
 
 from kosambi._core.errors import InputError, TruncationWarning, as_inputs, as_positive
 from kosambi._core.html import table_html
+from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import public
 from kosambi._core.progress import Progress
-from kosambi._core.threads import one_blas_thread
 from kosambi._core.types import ArrayLike
 from kosambi.basis.inducing import greedy_path
-from kosambi.basis.whitening import whitened_on_host
+from kosambi.basis.points import whitened_on_host
 from kosambi.learning.leave_one_out import Scores, has_score, scores
 from kosambi.learning.sizes import SMALLEST, by_variance, ladder, rounded_up
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
@@ -219,7 +219,7 @@ def select_inducing(
         show.update("choosing inducing points")
         if not (has_score(likelihood) and np.any(counts > 0)):
             return _unscored(prior, likelihood, np.asarray(x), distinct, tolerance, began)
-        search = _Search(prior, likelihood, np.asarray(x), np.asarray(y), counts, tolerance)
+        search = _Search(prior, likelihood, np.asarray(x), np.asarray(y), counts, tolerance, distinct)
         if not np.isfinite(search.without_points):
             return _unscored(prior, likelihood, np.asarray(x), distinct, tolerance, began)
         cap = min(_FIRST, distinct, afford)
@@ -268,7 +268,9 @@ class _Search:
         y: np.ndarray,
         counts: np.ndarray,
         tolerance: float,
+        num_distinct: int,
     ) -> None:
+        self.num_distinct = num_distinct
         self.prior, self.likelihood, self.x, self.y = prior, likelihood, x, y
         self.counts, self.tolerance = counts, tolerance
         self.found: dict[int, Scores] = {}
@@ -279,13 +281,14 @@ class _Search:
 
     def try_up_to(self, cap: int) -> tuple[Int[np.ndarray, " M"], bool]:
         """Score a ladder of sizes up to `cap`; the greedy order, and whether it has no more points."""
-        path = greedy_path(self.prior, self.x, cap)
-        z = self.x[path.indices]
-        psi = whitened_on_host(self.prior, self.x, z)
-        sizes = [m for m in ladder(len(path.indices)) if m not in self.found]
+        # Shapes follow the rows, and not how many of them are distinct, so that folds of the same data compile once.
+        path = greedy_path(self.prior, self.x, len(self.x) if cap >= self.num_distinct else cap)
+        indices = path.indices[:cap]
+        psi = whitened_on_host(self.prior, self.x, self.x[_filled(indices)])[:, : len(indices)]
+        sizes = [m for m in ladder(len(indices)) if m not in self.found]
         found = scores(self.likelihood, psi, self.variance, self.offset, self.y, self.counts, sizes)
         self.found |= dict(zip(sizes, found, strict=True))
-        return path.indices, path.stopped_early
+        return indices, len(indices) < cap
 
     def answer(self, cap: int, at_end: str | None) -> tuple[int, str | None]:
         """The size to take and why; `at_end` says why there can be no more, and None that more can be tried."""
@@ -327,3 +330,8 @@ class _Search:
             seconds=seconds,
             sufficient=enough,
         )
+
+
+def _filled(indices: Int[np.ndarray, " M"]) -> Int[np.ndarray, " K"]:
+    """The last one repeated, up to a multiple of 32; what a feature of a point is does not depend on later ones."""
+    return np.concatenate([indices, np.repeat(indices[-1:], -len(indices) % 32)])

@@ -25,7 +25,7 @@ from kosambi._core.errors import InputError, RoundingWarning, as_inputs, is_trac
 from kosambi._core.precision import Module, at_rest, compiled, public
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.priors import GaussianRandomElement
-from kosambi.priors.functions.draws import evaluate_mean
+from kosambi.priors.base import evaluate_mean
 from kosambi.target import Target
 
 _PURPOSE = 0x6D617468

@@ -22,7 +22,7 @@ from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior.prediction import Prediction
 from kosambi.posterior.summaries import likelihood_at
 from kosambi.priors import GaussianRandomElement
-from kosambi.priors.functions.draws import evaluate_mean
+from kosambi.priors.base import evaluate_mean
 from kosambi.samplers import Particles
 from kosambi.samplers.base import warn_user
 from kosambi.target import Target

@@ -8,9 +8,18 @@ r"""Priors over functions: two doors to the same theory.
 Both add a mean m(x), so that F − m is the centred element that bases and coordinates speak of.
 """
 
-from kosambi.priors.base import AbstractPrior
-from kosambi.priors.functions import FunctionDraws, Named
+from kosambi.priors.base import AbstractPrior, MeanFunction, Named, evaluate_mean
+from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.gaussian_process import GaussianProcess
 from kosambi.priors.random_element import GaussianRandomElement, KernelFunction
 
-__all__ = ["AbstractPrior", "FunctionDraws", "GaussianProcess", "GaussianRandomElement", "KernelFunction", "Named"]
+__all__ = [
+    "AbstractPrior",
+    "FunctionDraws",
+    "GaussianProcess",
+    "GaussianRandomElement",
+    "KernelFunction",
+    "MeanFunction",
+    "Named",
+    "evaluate_mean",
+]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_inputs
+from kosambi._core.errors import InputError, as_float_array, as_inputs, is_traced
 from kosambi._core.parameters import Configurable
-from kosambi._core.precision import compiled, public
+from kosambi._core.precision import Module, compiled, public
+from kosambi._core.representation import shown_value
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.kernels import AbstractKernel
-from kosambi.priors.functions.draws import evaluate_mean
 from kosambi.priors.functions.expansions import AbstractExpansion
 
 
 class AbstractPrior(Configurable):
-    """A Gaussian law over functions with a mean and a covariance function r."""
+    """A Gaussian distribution over functions with a mean and a covariance function r."""
 
     kernel: AbstractKernel
     mean: Any
@@ -90,3 +93,69 @@ def _pairwise(prior: AbstractPrior, x: Array, z: Array) -> Array:
 @compiled
 def _pointwise(prior: AbstractPrior, x: Array) -> Array:
     return prior.pointwise(x)
+
+
+class MeanFunction(Module):
+    """A plain function as a prior mean, kept out of the leaves so that its owner stays a pytree of arrays."""
+
+    function: Callable[[Array], ArrayLike] = eqx.field(static=True)
+
+    def __call__(self, x: Array) -> ArrayLike:
+        """The function itself."""
+        return self.function(x)
+
+    def __repr__(self) -> str:
+        return shown_value(self.function)
+
+
+class Named(Module):
+    """A function with a name, as a prior mean that can be saved: files hold the name and no code.
+
+    Arguments:
+        name: what `kosambi.load(path, custom={name: function})` will find it under.
+        function: a callable from (N, D) to (N,), written with `jax.numpy`.
+
+    >>> import kosambi as ko
+    >>> prior = ko.GaussianProcess(ko.kernels.Matern52(), mean=ko.Named("trend", lambda x: 2.0 * x[:, 0]))
+    >>> prior.mean_at([[1.0], [3.0]])
+    array([2., 6.])
+    """
+
+    name: str = eqx.field(static=True)
+    function: Callable[[Array], ArrayLike] = eqx.field(static=True)
+
+    def __init__(self, name: str, function: Callable[[Array], ArrayLike]) -> None:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"`Named` needs a name first, as in `Named('trend', function)`. Got {name!r}.")
+        if not callable(function):
+            raise InputError(f"`Named({name!r}, ...)` needs a function. Got {type(function).__name__}.")
+        self.name, self.function = name, function
+
+    def __call__(self, x: Array) -> ArrayLike:
+        """The function itself."""
+        return self.function(x)
+
+
+def as_mean(mean: Any) -> Any:
+    """A checked prior mean: a finite number as a float64 array, or a callable as it is."""
+    if isinstance(mean, eqx.Module):
+        return mean
+    if callable(mean):
+        return MeanFunction(mean)
+    value = as_float_array("mean", mean)
+    if value.ndim != 0 or not (is_traced(value) or np.isfinite(value)):
+        raise InputError(f"`mean` must be a finite number or a callable from (N, D) to (N,). Got {mean!r}.")
+    return value
+
+
+def evaluate_mean(mean: Any, x: Float[Array, "N D"]) -> Float[Array, " N"]:
+    """The prior mean at the rows of `x`."""
+    if not callable(mean):
+        return jnp.broadcast_to(mean, (x.shape[0],)) if is_traced(mean) else np.broadcast_to(mean, (x.shape[0],))
+    value = as_float_array("mean(x)", mean(x))
+    if value.shape != (x.shape[0],):
+        raise InputError(
+            f"`mean` must map inputs of shape (N, D) to N numbers. For shape {x.shape} it returned shape "
+            f"{value.shape}. Return one number a row, for example `lambda x: x[:, 0]`."
+        )
+    return value

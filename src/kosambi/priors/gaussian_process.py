@@ -14,8 +14,8 @@ from kosambi._core.linalg import count_above, eigh_decreasing
 from kosambi._core.precision import compiled, public, warn_once_if_single
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.kernels import AbstractKernel
-from kosambi.priors.base import AbstractPrior, as_kernel
-from kosambi.priors.functions.draws import FunctionDraws, as_mean
+from kosambi.priors.base import AbstractPrior, as_kernel, as_mean
+from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.functions.expansions import AbstractExpansion, KernelExpansion
 from kosambi.priors.functions.features import draw_expansions, expand, shared_covariance_error
 from kosambi.priors.functions.spectra import draw_spectra

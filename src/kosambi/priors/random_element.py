@@ -13,8 +13,8 @@ from kosambi._core.errors import InputError, as_count, as_float_array, as_inputs
 from kosambi._core.precision import Module, at_rest, compiled, public, warn_once_if_single
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.kernels import AbstractKernel, Product
-from kosambi.priors.base import AbstractPrior, as_kernel
-from kosambi.priors.functions.draws import FunctionDraws, as_mean
+from kosambi.priors.base import AbstractPrior, as_kernel, as_mean
+from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.functions.expansions import AbstractExpansion, FourierExpansion, KernelExpansion
 from kosambi.priors.functions.features import Term
 from kosambi.priors.functions.spectra import draw_spectra

@@ -18,7 +18,7 @@ from kosambi._core.errors import InputError
 from kosambi._core.linalg import by_rows
 from kosambi._core.types import Array, Key
 from kosambi.kernels import AbstractFinite, AbstractKernel, Constant, Product, SquaredExponential
-from kosambi.kernels.columns import select, squared_distance
+from kosambi.kernels.stationary import select, squared_distance
 from kosambi.priors.measures import AbstractMeasure, GaussianMeasure, MixtureMeasure, PointMeasure
 
 

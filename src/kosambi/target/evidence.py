@@ -11,7 +11,7 @@ is a lower bound of log p(y) by Jensen's inequality, and the normalising constan
   log p(y) itself, log N(y; m, r(x, x) + σ²I), in O(N³).
 * Others: Laplace's approximation −V*(ŵ) − ½|ŵ|² − ½ log|H| at the mode ŵ.
 
-ε is that of `kosambi.basis.whitening`; with it the bound stays a bound.
+ε is that of `kosambi.basis.points`; with it the bound stays a bound.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from jaxtyping import Float
 from kosambi._core.errors import InputError, as_inputs, is_traced
 from kosambi._core.precision import compiled, public, warn_once_if_single
 from kosambi._core.types import Array, ArrayLike
-from kosambi.basis.whitening import SMALLEST_RESIDUAL, Features, whitened_features
+from kosambi.basis.points import Features, whitened_features
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.priors import AbstractPrior
-from kosambi.priors.functions.draws import evaluate_mean
+from kosambi.priors.base import evaluate_mean
 from kosambi.target.data_terms import FactorisedTerm
-from kosambi.target.newton import curvature_factor, newton
+from kosambi.target.newton import curvature_factor, newton, starting_mode
 from kosambi.target.target import as_weights
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
@@ -146,17 +146,6 @@ def of_features(
     if isinstance(likelihood, Gaussian):
         return _closed_form(likelihood, features, y, counts)
     return _laplace(likelihood, features, y, start, counts)
-
-
-def starting_mode(likelihood: AbstractLikelihood, features: Features, y: Float[Array, " N"]) -> Float[Array, " K"]:
-    """Whitened coordinates of a smooth function through rough latent values, by ridge regression; traceable."""
-    rough = likelihood.raw_rough_latent(y)
-    error = rough - (features.offset if rough.ndim == 1 else features.offset[:, None])
-    # As much noise as there is variation: what matters is the sign and the size of the function.
-    scale = jnp.mean(jnp.square(error)) + SMALLEST_RESIDUAL
-    size = features.psi.shape[1]
-    normal = features.psi.T @ features.psi / scale + jnp.eye(size, dtype=features.psi.dtype)
-    return jsl.cho_solve(jsl.cho_factor(normal, lower=True), features.psi.T @ error / scale).reshape(-1)
 
 
 def _closed_form(likelihood: Gaussian, features: Features, y: Array, counts: Array | None) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kosambi._core.types import Array
+from kosambi.basis.points import SMALLEST_RESIDUAL, Features
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.target.data_terms import AbstractDataTerm
 
@@ -29,6 +30,17 @@ FLATTEST = 0.05
 """The Hessian of a cost that is not convex is used while it is above this part of the positive curvature."""
 HOST_ITERATIONS, HOST_TOLERANCE = 50, 1e-4
 """The same two on the host, whose answers are compared at a hundredth of a nat."""
+
+
+def starting_mode(likelihood: AbstractLikelihood, features: Features, y: Float[Array, " N"]) -> Float[Array, " K"]:
+    """Whitened coordinates of a smooth function through rough latent values, by ridge regression; traceable."""
+    rough = likelihood.raw_rough_latent(y)
+    error = rough - (features.offset if rough.ndim == 1 else features.offset[:, None])
+    # As much noise as there is variation: what matters is the sign and the size of the function.
+    scale = jnp.mean(jnp.square(error)) + SMALLEST_RESIDUAL
+    size = features.psi.shape[1]
+    normal = features.psi.T @ features.psi / scale + jnp.eye(size, dtype=features.psi.dtype)
+    return jsl.cho_solve(jsl.cho_factor(normal, lower=True), features.psi.T @ error / scale).reshape(-1)
 
 
 class Search(NamedTuple):
