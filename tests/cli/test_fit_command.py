@@ -11,6 +11,7 @@ import pytest
 
 import kosambi as ko
 from kosambi.cli._data import split
+from kosambi.cli._fit import _regression_task
 from kosambi.cli._metrics import classification_metrics, regression_metrics
 from kosambi.cli._run_folder import digest
 from tests.cli.houses import REGRESSION, houses
@@ -86,6 +87,8 @@ def test_quiet_prints_nothing_and_features_and_no_held_out_rows_are_possible(cli
         ("x,y\n1,a\n2,b\n3,a\n4,c\n", ("--likelihood", "bernoulli"), 3, "is for two labels"),
         ("x,y\n1,1\n2,2\n3,3\n", ("--likelihood", "gamma", "--task", "classification"), 3, "is not for `--task"),
         ("x,y\n1,-1\n2,2\n3,3\n4,4\n5,3\n", ("--likelihood", "poisson"), 3, "Poisson"),
+        ("x,y\n1,1\n2,2\n3,3\n", ("--likelihood", "zip"), 2, "zero_inflated_poisson"),
+        ("x,y\n1,-1\n2,2\n3,3\n4,4\n5,3\n", ("--likelihood", "zero_inflated_poisson"), 3, "ZeroInflatedPoisson"),
         ("x,y\n1,1\n2,2\n3,3\n", ("--drop", "x"), 3, "No input column is left"),
         ("x,y\n1,1\n2,2\n3,3\n", ("--holdout", "0.9"), 3, "smaller `--holdout`"),
         ("x,y\n1,1\n2,2\n3,3\n", ("--holdout", "1.5"), 2, "--holdout"),
@@ -217,3 +220,10 @@ def test_classification_metrics_against_scikit_learn(rng):
     named = np.where(probability > 0.5, "y", "n")
     assert found["accuracy"]["value"] == accuracy_score(truth, named)
     assert found["brier"]["value"] == pytest.approx(2.0 * np.mean((probability - (truth == "y")) ** 2))
+
+
+def test_a_likelihood_implies_a_task():
+    """Whatever is in the table of likelihoods."""
+    implied = {name: _regression_task(name) for name in ko.likelihoods.BY_SHORT_NAME}
+    counts = {"poisson", "negative_binomial", "zero_inflated_poisson"}
+    assert implied == {name: "counts" if name in counts else "regression" for name in implied}

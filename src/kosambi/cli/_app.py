@@ -29,19 +29,6 @@ class Task(enum.StrEnum):
     counts = "counts"
 
 
-class Likelihood(enum.StrEnum):
-    """What an observation is, given the function's value."""
-
-    gaussian = "gaussian"
-    student_t = "student_t"
-    heteroscedastic = "heteroscedastic"
-    poisson = "poisson"
-    negative_binomial = "negative_binomial"
-    gamma = "gamma"
-    bernoulli = "bernoulli"
-    categorical = "categorical"
-
-
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary; warnings and errors stay.")]
@@ -66,6 +53,20 @@ def start(
     del version
 
 
+def _likelihood_names() -> list[str]:
+    # Imported when a name is given: JAX comes with it, and `kosambi --help` need not wait.
+    from kosambi.cli._fit import CLASSIFICATION
+    from kosambi.likelihoods import BY_SHORT_NAME
+
+    return [*sorted(BY_SHORT_NAME), *CLASSIFICATION]
+
+
+def _likelihood(value: str | None) -> str | None:
+    if value is not None and value not in _likelihood_names():
+        raise typer.BadParameter(f"{value!r} is not one of {', '.join(_likelihood_names())}.")
+    return value
+
+
 def _inducing(value: str) -> str:
     if value != "auto" and not (value.isdecimal() and int(value) > 0):
         raise typer.BadParameter(f"{value!r} is neither auto nor a whole number above zero.")
@@ -83,8 +84,14 @@ def fit(
         Task.auto
     ),
     likelihood: Annotated[
-        Likelihood | None,
-        typer.Option(help="By default gaussian for numbers, poisson for counts; labels need none."),
+        str | None,
+        typer.Option(
+            callback=_likelihood,
+            autocompletion=_likelihood_names,
+            metavar="NAME",
+            help="The short name of a likelihood, such as student_t; a wrong one lists them all. By default gaussian "
+            "for numbers, poisson for counts; labels need none.",
+        ),
     ] = None,
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be given several times.")] = None,
     features: Annotated[
@@ -129,7 +136,7 @@ def fit(
         request = _fit.FitRequest(
             rows,
             out,
-            likelihood=None if likelihood is None else likelihood.value,
+            likelihood=likelihood,
             samples=samples,
             inducing=inducing if inducing == "auto" else int(inducing),
             report=report,

@@ -19,7 +19,6 @@ from kosambi.cli._predictions import prediction_table
 from kosambi.cli._screen import Screen
 
 CLASSIFICATION = ("bernoulli", "categorical")
-COUNTS = ("poisson", "negative_binomial")
 # Beyond so many training rows a fit is no longer a matter of a minute or two.
 _MANY_ROWS = 3000
 
@@ -93,12 +92,18 @@ def _with_task(request: FitRequest) -> FitRequest:
     task, likelihood = request.data.task, request.likelihood
     if likelihood is None:
         return request
-    implied = "classification" if likelihood in CLASSIFICATION else "counts" if likelihood in COUNTS else "regression"
+    implied = "classification" if likelihood in CLASSIFICATION else _regression_task(likelihood)
     fits = task in ("auto", implied) or (task, implied) == ("regression", "counts")
     if not fits:
         raise InputError(f"`--likelihood {likelihood}` is not for `--task {task}`. Leave one of them out.")
     plain = "classification" if implied == "classification" else "regression"
     return dataclasses.replace(request, data=dataclasses.replace(request.data, task=plain))
+
+
+def _regression_task(likelihood: str) -> str:
+    from kosambi.likelihoods import BY_SHORT_NAME
+
+    return "counts" if BY_SHORT_NAME[likelihood].standard().is_discrete else "regression"
 
 
 def _likelihood(request: FitRequest, data: Data) -> str:

@@ -16,8 +16,8 @@ from jaxtyping import Float
 from kosambi._core.errors import InputError
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.likelihoods.base import AbstractLikelihood
-from kosambi.likelihoods.checks import as_observations, check_values
 from kosambi.likelihoods.quadrature import ONE_BY_ONE, Rule, integrate, is_little
+from kosambi.likelihoods.specification import as_observations, check_values
 
 
 class Bernoulli(AbstractLikelihood):
@@ -129,7 +129,8 @@ class Bernoulli(AbstractLikelihood):
         if self.link == "probit":
             scaled = mean / jnp.sqrt(1.0 + jnp.square(deviation))
             return jnp.stack([ndtr(-scaled), ndtr(scaled)], axis=-1)
-        return jnp.stack([integrate(lambda f, s=s: jax.nn.sigmoid(s * f), mean, deviation, rule) for s in (-1, 1)], -1)
+        both = (integrate(share, mean, deviation, rule) for share in (lambda f: jax.nn.sigmoid(-f), jax.nn.sigmoid))
+        return jnp.stack(list(both), axis=-1)
 
     def raw_moments(self, mean: Array, deviation: Array, rule: Rule) -> tuple[Array, Array]:
         p = self.raw_probabilities(mean, deviation, rule)

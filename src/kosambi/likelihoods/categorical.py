@@ -17,9 +17,9 @@ from jaxtyping import Float
 from kosambi._core.errors import InputError, as_count
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.likelihoods.base import AbstractLikelihood
-from kosambi.likelihoods.checks import as_labels
 from kosambi.likelihoods.quadrature import IS_WIDE, Rule
 from kosambi.likelihoods.softmax import expected_log_sum_exp, expected_softmax
+from kosambi.likelihoods.specification import as_labels
 
 # Numbers of nodes for densities: few, so that little is compiled.
 _FEW_COUNTS = (68, 272, 1088, 8704)

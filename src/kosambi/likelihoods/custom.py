@@ -15,7 +15,7 @@ from jaxtyping import Float
 from kosambi._core.errors import InputError
 from kosambi._core.types import Array, ArrayLike
 from kosambi.likelihoods.base import AbstractLikelihood
-from kosambi.likelihoods.checks import as_observations
+from kosambi.likelihoods.specification import as_observations
 
 # Where a custom cost is probed for differentiability.
 _PROBES = np.array([-2.3, -0.7, 0.3, 1.1, 2.9])
@@ -64,11 +64,6 @@ class Custom(AbstractLikelihood):
     @property
     def is_density(self) -> bool:
         return self.declared_density
-
-    @property
-    def strip(self) -> float:
-        """Unknown; taken as one, and the error estimate of the quadrature tells whether that was enough."""
-        return 1.0
 
     def check(self, y: ArrayLike) -> Float[Array, " N"]:
         """Finite numbers, for which the cost must be a differentiable number."""

@@ -18,9 +18,9 @@ from kosambi._core.errors import as_positive
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.likelihoods.base import AbstractLikelihood
-from kosambi.likelihoods.checks import as_observations, check_values
-from kosambi.likelihoods.counts import exponential_moments
+from kosambi.likelihoods.families import exponential_moments
 from kosambi.likelihoods.quadrature import Rule
+from kosambi.likelihoods.specification import as_observations, check_values
 
 
 class Gamma(AbstractLikelihood):
@@ -53,6 +53,11 @@ class Gamma(AbstractLikelihood):
         array = as_observations(type(self).__name__, y)
         remedy = "Drop zeros, or use a likelihood for counts or real numbers."
         return check_values(type(self).__name__, array, np.asarray(array) > 0, "to be positive", remedy)
+
+    @property
+    def strip(self) -> float:
+        """Expectations are closed forms."""
+        return np.inf
 
     def raw_cost(self, y: Array, f: Array) -> Array:
         a = self.shape

@@ -15,7 +15,7 @@ import numpy as np
 from kosambi._core.errors import as_positive
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.likelihoods.location import AbstractLocation
+from kosambi.likelihoods.families import AbstractLocation
 from kosambi.likelihoods.normal import LOG_2PI, normal_cdf
 from kosambi.likelihoods.quadrature import Rule
 
@@ -63,6 +63,11 @@ class Gaussian(AbstractLocation):
     def curvature_bound(self) -> float | None:
         """1/σ², at the smallest noise."""
         return float(1.0 / np.min(self.noise) ** 2)
+
+    @property
+    def strip(self) -> float:
+        """Expectations are closed forms."""
+        return np.inf
 
     def raw_cost(self, y: Array, f: Array) -> Array:
         return 0.5 * jnp.square((y - f) / self.noise) + jnp.log(self.noise) + 0.5 * LOG_2PI

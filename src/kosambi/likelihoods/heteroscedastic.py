@@ -64,6 +64,11 @@ class HeteroscedasticGaussian(AbstractLikelihood):
     def is_convex(self) -> bool:
         return False
 
+    @property
+    def strip(self) -> float:
+        """Expectations are closed forms."""
+        return np.inf
+
     def raw_cost(self, y: Array, f: Array) -> Array:
         """(z − f_0)² e^{−2f_1}/2 + f_1 + log scale + ½ log 2π with z = (y − location)/scale."""
         error = self._standardised(y) - f[..., 0]

@@ -6,6 +6,7 @@ c = t²/2 for |t| ≤ δ,   δ|t| − δ²/2 beyond,   t = (y − f)/s
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import ndtr
 
 from kosambi._core.errors import as_positive
@@ -49,6 +50,11 @@ class Huber(AbstractLikelihood):
     @property
     def curvature_bound(self) -> float | None:
         return float(1.0 / self.scale**2)
+
+    @property
+    def strip(self) -> float:
+        """Expectations are closed forms."""
+        return np.inf
 
     def raw_cost(self, y: Array, f: Array) -> Array:
         t = jnp.abs(y - f) / self.scale

@@ -15,7 +15,7 @@ from jax.scipy.special import erf, log_ndtr
 from kosambi._core.errors import as_positive
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.likelihoods.location import AbstractLocation
+from kosambi.likelihoods.families import AbstractLocation
 from kosambi.likelihoods.normal import normal_density
 from kosambi.likelihoods.quadrature import Rule, tiny
 
@@ -50,6 +50,11 @@ class Laplace(AbstractLocation):
     @property
     def lipschitz(self) -> float | None:
         return float(1.0 / self.scale)
+
+    @property
+    def strip(self) -> float:
+        """Expectations are closed forms."""
+        return np.inf
 
     def raw_cost(self, y: Array, f: Array) -> Array:
         return jnp.abs(y - f) / self.scale + jnp.log(2.0 * self.scale)

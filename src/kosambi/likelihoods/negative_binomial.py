@@ -15,7 +15,7 @@ from jax.scipy.special import gammaln
 from kosambi._core.errors import as_positive
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.likelihoods.counts import AbstractCounts, exponential_moments
+from kosambi.likelihoods.families import AbstractCounts, exponential_moments
 from kosambi.likelihoods.quadrature import Rule
 
 

@@ -17,8 +17,8 @@ from kosambi._core.errors import InputError, as_float_array, is_traced
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.likelihoods.base import AbstractLikelihood
-from kosambi.likelihoods.checks import as_labels
 from kosambi.likelihoods.quadrature import Rule, integrate
+from kosambi.likelihoods.specification import as_labels
 
 
 def _logistic_density(z: Array) -> Array:

@@ -19,8 +19,8 @@ from jax.scipy.special import digamma, gammaln
 
 from kosambi._core.errors import InputError
 from kosambi._core.types import Array, Key
-from kosambi.likelihoods.counts import AbstractCounts, exponential_moments
-from kosambi.likelihoods.integrals import DROP, NODES, bisect
+from kosambi.likelihoods.families import AbstractCounts, exponential_moments
+from kosambi.likelihoods.normal import DROP, NODES, bisect
 from kosambi.likelihoods.quadrature import Rule, tiny
 
 # Above this ratio μ²/σ² the mean of log f² is taken from its asymptotic series, below it from a Poisson mixture.
@@ -60,6 +60,11 @@ class Poisson(AbstractCounts):
     def has_pole(self, y: np.ndarray) -> np.ndarray:
         """A rate of zero cannot give a count above zero; with the squared link f = 0 is one."""
         return (np.asarray(y) > 0) & (self.link == "square")
+
+    @property
+    def strip(self) -> float:
+        """Expectations are closed forms."""
+        return np.inf
 
     def raw_cost(self, y: Array, f: Array) -> Array:
         if self.link == "exp":

@@ -16,8 +16,7 @@ from jaxtyping import Float
 from kosambi._core.errors import InputError
 from kosambi._core.types import Array
 from kosambi.likelihoods.expectations import AbstractExpectations
-from kosambi.likelihoods.integrals import log_concave_integral
-from kosambi.likelihoods.normal import normal_cdf, uniform_nodes
+from kosambi.likelihoods.normal import log_concave_integral, normal_cdf, uniform_nodes
 from kosambi.likelihoods.quadrature import IS_WIDE, Rule, nodes_for, numbered_rule, rule_number
 from kosambi.likelihoods.specification import AbstractSpecification
 

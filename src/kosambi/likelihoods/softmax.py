@@ -58,7 +58,7 @@ def expected_softmax(mean: Float[Array, "*B C"], deviation: Array, rule: Rule) -
     else:
         means, sd = jnp.pad(means, ((0, missing), (0, 0), (0, 0))), jnp.pad(sd, (0, missing))
         blocks = (means.reshape(-1, size, *means.shape[1:]), sd.reshape(-1, size))
-        found = jax.lax.map(lambda block: _block(*block, rule), blocks).reshape(means.shape)
+        found = jax.lax.map(lambda block: _block(block[0], block[1], rule), blocks).reshape(means.shape)
     return jnp.moveaxis(found[: len(sd) - missing], 1, 0).reshape(*shape, mean.shape[-1])
 
 
@@ -81,8 +81,8 @@ def _block(means: Float[Array, "R L C"], sd: Float[Array, " R"], rule: Rule) -> 
         weight = jnp.exp(-jnp.sum(minus_log.reshape(means.shape), axis=-1)) * ((sd + slope) / step)[:, None]
         return total + rate.reshape(means.shape) * weight[..., None], None
 
-    nodes = tuple(jnp.asarray(part, dtype=centred.dtype) for part in _OUTER)
-    total, _ = jax.lax.scan(add, jnp.zeros_like(centred), nodes)
+    z, gumbel, slope = (jnp.asarray(part, dtype=centred.dtype) for part in _OUTER)
+    total, _ = jax.lax.scan(add, jnp.zeros_like(centred), (z, gumbel, slope))
     return total / jnp.sum(total, axis=-1, keepdims=True)
 
 

@@ -25,10 +25,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError
+from kosambi._core.errors import InputError, as_float_array, check_finite, is_traced
 from kosambi._core.parameters import Configurable
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.likelihoods.checks import as_observations
 
 Instance = TypeVar("Instance", bound="AbstractSpecification")
 
@@ -66,7 +65,7 @@ class AbstractSpecification(Configurable):
     def check(self, y: ArrayLike) -> Float[Array, " N"]:
         """`y` as a float64 vector, or an `InputError` that says which values are not possible.
 
-        Any finite numbers are, unless this is replaced; `kosambi.likelihoods.checks` has what usual ones need.
+        Any finite numbers are, unless this is replaced; `as_labels` and `check_values` below are for that.
         """
         return as_observations(type(self).__name__, y)
 
@@ -132,11 +131,12 @@ class AbstractSpecification(Configurable):
 
     @property
     def strip(self) -> float:
-        """Half-width of the strip around the real line in which c(y, ·) is analytic; infinite if it has no singularity.
+        """Half-width of the strip around the real line in which c(y, ·) is analytic; one if it is not said.
 
-        Quadrature has as many nodes as this asks for: say a smaller one rather than a larger one.
+        Quadrature has as many nodes as this asks for, and `target.quadrature_error` tells whether they were enough.
+        Infinite for a cost without a singularity whose expectations are closed forms.
         """
-        return np.inf
+        return 1.0
 
     @property
     def blur(self) -> Array | float:
@@ -234,3 +234,32 @@ class AbstractSpecification(Configurable):
             f"`{type(self).__name__}` is a loss without a density of y, so there is no such thing as {what}. "
             "Use a likelihood with a density, for example `StudentT` in place of `Huber`."
         )
+
+
+def as_observations(name: str, y: ArrayLike) -> Float[Array, " N"]:
+    """A vector of finite observations, at least one; `name` is that of the likelihood, for messages."""
+    array = as_float_array("y", y)
+    if array.ndim != 1:
+        raise InputError(
+            f"`{name}` needs y of shape (N,). Got shape {array.shape}. Write `np.ravel(y)` for one column."
+        )
+    if array.shape[0] == 0:
+        raise InputError(f"`{name}` needs at least one observation. Got an empty y.")
+    check_finite("y", array)
+    return array
+
+
+def as_labels(name: str, y: ArrayLike, num_labels: int, remedy: str) -> Float[Array, " N"]:
+    """Labels 0, 1, …, `num_labels` − 1."""
+    array, last = as_observations(name, y), num_labels - 1
+    allowed = (array >= 0) & (array <= last) & (array == np.round(array))
+    return check_values(name, array, allowed, f"in {{0, ..., {last}}}", remedy)
+
+
+def check_values(name: str, y: Array, allowed: Array, needed: str, remedy: str) -> Array:
+    """Refuse observations outside the range of a likelihood, showing a few of them."""
+    if not is_traced(y) and not np.all(allowed):
+        bad = np.unique(np.asarray(y)[~np.asarray(allowed)])
+        shown = ", ".join(f"{value:g}" for value in bad[:4]) + (", ..." if bad.size > 4 else "")
+        raise InputError(f"`{name}` needs y {needed}. Got values {shown}. {remedy}")
+    return y

@@ -17,8 +17,8 @@ from jax.scipy.special import gammaln
 from kosambi._core.errors import as_positive
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.likelihoods.integrals import NODES
-from kosambi.likelihoods.location import AbstractLocation
+from kosambi.likelihoods.families import AbstractLocation
+from kosambi.likelihoods.normal import NODES
 from kosambi.likelihoods.quadrature import Rule, integrate
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from kosambi._core.errors import InputError, as_positive, is_traced
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.likelihoods.counts import AbstractCounts, exponential_moments
+from kosambi.likelihoods.families import AbstractCounts, exponential_moments
 from kosambi.likelihoods.poisson import Poisson
 from kosambi.likelihoods.quadrature import Rule
 
