@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import scipy.special
 from jaxtyping import Float
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -21,8 +20,8 @@ from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Categorical
 from kosambi.posterior import Prediction
 from kosambi.samplers import AbstractSampler
 
-# Values of the residual, for the intervals of probabilities of several classes.
-_RESIDUAL_POINTS = 16
+# Two to this power are the values of the residual for the intervals of probabilities of several classes.
+_RESIDUAL_POWER = 6
 
 
 class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
@@ -192,7 +191,7 @@ def _probability_interval(prediction: Prediction, coverage: float) -> Float[np.n
     tail = 0.5 * (1.0 - as_level("coverage", coverage))
     means, deviation = prediction.component_means, prediction.component_deviation
     # The same few values of the residual for every draw and every row.
-    noise = _normal_points(_RESIDUAL_POINTS, means.shape[2:])[:, None]
+    noise = _normal_points(_RESIDUAL_POWER, means.shape[2:])[:, None]
     parts = []
     for point in range(prediction.num_points):
         f = means[:, point] + deviation[point] * noise
@@ -201,17 +200,14 @@ def _probability_interval(prediction: Prediction, coverage: float) -> Float[np.n
     return np.stack(parts, axis=1)
 
 
-def _normal_points(number: int, shape: tuple[int, ...]) -> Float[np.ndarray, "S *C"]:
-    """`number` points that stand for a standard normal distribution: an additive recurrence, evenly spread, not random.
+def _normal_points(power: int, shape: tuple[int, ...]) -> Float[np.ndarray, "S *C"]:
+    """2^`power` points that stand for a standard normal distribution: Sobol's, evenly spread and not random."""
+    from scipy.special import ndtri
+    from scipy.stats.qmc import Sobol  # here, because it takes longer to import than the rest
 
-    The fractional parts of 1/2 + i/φ^k in dimension k, where φ^(d+1) = φ + 1 in d dimensions.
-    """
-    size = int(np.prod(shape))
-    ratio = 2.0
-    for _ in range(64):
-        ratio = (1.0 + ratio) ** (1.0 / (size + 1))
-    uniform = (0.5 + np.outer(np.arange(1, number + 1), ratio ** -np.arange(1.0, size + 1.0))) % 1.0
-    return scipy.special.ndtri(uniform).reshape(number, *shape)
+    # In the middle of their cells, since the first would lie at minus infinity.
+    uniform = Sobol(int(np.prod(shape)), scramble=False).random_base2(power) + 0.5 ** (power + 1)
+    return ndtri(uniform).reshape(-1, *shape)
 
 
 def _shares(likelihood: AbstractLikelihood, f: Float[np.ndarray, "S *C"]) -> Float[np.ndarray, "S L"]:
