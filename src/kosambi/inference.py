@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -23,7 +24,7 @@ from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
 from kosambi.samplers import AbstractSampler, sample
 from kosambi.target import Target
 
-BASES: dict[str, type[AbstractBasis]] = {
+BASES: dict[str, Any] = {
     "point": PointBasis,
     "ritz": RitzBasis,
     "nystrom": NystromBasis,
@@ -172,7 +173,7 @@ def _finished(
     return basis
 
 
-def _as_basis_class(basis: Any, prior: AbstractPrior) -> type[AbstractBasis]:
+def _as_basis_class(basis: Any, prior: AbstractPrior) -> Callable[[AbstractPrior, Array], AbstractBasis]:
     if isinstance(basis, str) and basis == "auto":
         return RitzBasis if isinstance(prior, GaussianRandomElement) else PointBasis
     if isinstance(basis, str) and basis in BASES:

@@ -103,8 +103,8 @@ def compiled(function: Function) -> Function:
 def compiled_loop(function: Function) -> Function:
     """`compiled`, for a loop that runs long: on a CPU with the widest vectors it has.
 
-    XLA prefers 256 bits. 512 took a quarter off a step of Euler-Maruyama with float64, where the processor has them;
-    where not, the option changes nothing. Other backends need not know it, so they are not told.
+    XLA prefers 256 bits. 512 make a step of Euler-Maruyama in float64 shorter where the processor has them, and change
+    nothing where it has not. Other backends need not know the option, so they are not told.
     """
     options = {"xla_cpu_prefer_vector_width": 512}
     plain, wide = eqx.filter_jit(function), eqx.filter_jit(function, compiler_options=options)  # type: ignore[call-overload]
@@ -170,7 +170,7 @@ _warned: set[str] = set()
 
 
 def warn_once_if_single(what: str) -> None:
-    """Say once a process that `what` is being traced in float32."""
+    """Say once per process that `what` is being traced in float32."""
     if jax.config.jax_enable_x64 or what in _warned:  # type: ignore[attr-defined]
         return
     _warned.add(what)

@@ -38,9 +38,9 @@ def arguments(module: Any) -> dict[str, Any]:
     An argument is the field or property of the same name, or the field that `argument_fields` says.
     """
     found = {}
-    for name in _argument_names(type(module)):
+    for name in _argument_names(module.__class__):
         field = module.argument_fields.get(name, name)
-        if field in _data_names(type(module)) and hasattr(module, field):
+        if field in _data_names(module.__class__) and hasattr(module, field):
             found[name] = getattr(module, field)
     return found
 
@@ -48,17 +48,17 @@ def arguments(module: Any) -> dict[str, Any]:
 def forgotten_arguments(module: Any) -> tuple[str, ...]:
     """Arguments of the constructor that the object has not kept, so that no other like it can be made."""
     found = arguments(module)
-    return tuple(name for name in _argument_names(type(module)) if name not in found)
+    return tuple(name for name in _argument_names(module.__class__) if name not in found)
 
 
 @functools.cache
-def _argument_names(cls: type) -> tuple[str, ...]:
-    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+def _argument_names(cls: Any) -> tuple[str, ...]:
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
     return tuple(p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
 
 
 @functools.cache
-def _data_names(cls: type) -> frozenset[str]:
+def _data_names(cls: Any) -> frozenset[str]:
     """Fields and properties, but not methods, which may have the name of an argument."""
     fields: Mapping[str, Any] = getattr(cls, "__dataclass_fields__", {})
     properties = {name for name in dir(cls) if isinstance(inspect.getattr_static(cls, name), property)}

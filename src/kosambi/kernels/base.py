@@ -2,7 +2,8 @@
 
 A kernel implements two plain JAX methods, `pairwise` and `pointwise`, and gets checked, compiled float64 calls
 (`kernel(x, z)`, `kernel.diagonal(x)`) and arithmetic (`+`, `*`, scaling by a number) from here. A kernel that wants
-prior draws by random features is an `AbstractStationary` or has `finite_features` (see `kosambi.features`).
+prior draws by random features is an `AbstractStationary` or has `finite_features` (see
+`kosambi.priors.functions.features`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Linear(AbstractFinite, AbstractScalable):
     Add `Constant` for planes that need not pass through the origin.
 
     Arguments:
-        variance: of the slope, in squared units of f over x; a number, or one a column.
+        variance: of the slope, in squared units of f over x; a number, or one per column.
         active_dims: numbers of the columns that the kernel looks at; all when None.
 
     >>> import kosambi as ko

@@ -19,7 +19,7 @@ class Periodic(AbstractStationary):
 
     Arguments:
         lengthscale: smoothness within a period, without a unit.
-        period: p, in the units of x; a number, or one a column.
+        period: p, in the units of x; a number, or one per column.
 
     >>> import kosambi as ko
     >>> ko.kernels.Periodic(period=2.0)([[0.0]], [[1.0], [2.0]]).round(4)

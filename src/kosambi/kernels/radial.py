@@ -76,7 +76,7 @@ class SquaredExponential(AbstractRadial):
 
     @property
     def spectral_reach(self) -> float | None:
-        """Standard deviations."""
+        """In standard deviations."""
         return 6.5
 
     def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
@@ -84,7 +84,7 @@ class SquaredExponential(AbstractRadial):
         return np.exp(-0.5 * s) / (2.0 * np.pi) ** (0.5 * num_columns)
 
     def spectral_tail(self, uniforms: np.ndarray, radius: float, num_columns: int) -> np.ndarray | None:
-        """The squared norm has a χ² law."""
+        """The squared norm has a χ² distribution."""
         from scipy.special import chdtrc, chdtri  # here, because SciPy doubles what `import kosambi` takes
 
         return np.sqrt(chdtri(num_columns, uniforms * chdtrc(num_columns, radius**2)))
@@ -94,19 +94,19 @@ class SquaredExponential(AbstractRadial):
         return jnp.exp(-0.5 * s)
 
     def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:
-        """Ones: the spectral law is normal."""
+        """Ones: the spectral density is normal."""
         del key
         return jnp.ones(num_frequencies)
 
 
 class AbstractMatern(AbstractRadial):
-    """A Matérn kernel; its spectral law is Student t with twice the smoothness as degrees of freedom."""
+    """A Matérn kernel; its spectral density is Student's t with twice the smoothness as degrees of freedom."""
 
     degrees_of_freedom: ClassVar[int]
 
     @property
     def spectral_reach(self) -> float | None:
-        """Where 1e-4 of the spectral law is left, and more for the roughest, which has more of it there."""
+        """Where 1e-4 of the spectral density is left, and more for the roughest, which has more of it there."""
         return {1: 30.0, 3: 30.0, 5: 14.0}[self.degrees_of_freedom]
 
     def spectral_density(self, s: np.ndarray, num_columns: int) -> np.ndarray:
@@ -117,11 +117,11 @@ class AbstractMatern(AbstractRadial):
         return np.exp(constant - 0.5 * (nu + num_columns) * np.log1p(s / nu))
 
     def spectral_tail(self, uniforms: np.ndarray, radius: float, num_columns: int) -> np.ndarray | None:
-        """ν/(ν + squared norm) has a beta law."""
+        """ν/(ν + squared norm) has a beta distribution."""
         from scipy.special import betainc, betaincinv
 
-        nu, law = self.degrees_of_freedom, (0.5 * self.degrees_of_freedom, 0.5 * num_columns)
-        share = betaincinv(*law, uniforms * betainc(*law, nu / (nu + radius**2)))
+        nu, shapes = self.degrees_of_freedom, (0.5 * self.degrees_of_freedom, 0.5 * num_columns)
+        share = betaincinv(*shapes, uniforms * betainc(*shapes, nu / (nu + radius**2)))
         return np.sqrt(nu * (1.0 - share) / share)
 
     def spectral_scales(self, key: Key, num_frequencies: int) -> Float[Array, " R"]:

@@ -120,10 +120,10 @@ _FARTHEST = 23.0
 
 
 class AbstractStationary(AbstractScalable):
-    """A kernel of x − z alone, with a spectral law that random Fourier features are drawn from.
+    """A kernel of x − z alone, with a spectral density that random Fourier features are drawn from.
 
     Arguments:
-        lengthscale: over which distance the function changes, in the units of x; a number, or one a column.
+        lengthscale: over which distance the function changes, in the units of x; a number, or one per column.
         variance: k(x, x), the prior variance where the kernel is used as a covariance, in squared units of f.
         active_dims: numbers of the columns that the kernel looks at; all when None.
     """
@@ -153,9 +153,9 @@ class AbstractStationary(AbstractScalable):
 
     @abc.abstractmethod
     def sample_frequencies(self, key: Key, num_frequencies: int, num_columns: int) -> Float[Array, "R A"]:
-        """Frequencies ω from the spectral law, so that k(x, z) = variance · E cos ω·(x − z).
+        """Frequencies ω from the spectral density, so that k(x, z) = variance · E cos ω·(x − z).
 
-        `num_columns` counts the columns that the kernel looks at; frequencies are in radians a unit of x.
+        `num_columns` counts the columns that the kernel looks at; frequencies are in radians per unit of x.
         """
 
     def spread_frequencies(
@@ -194,7 +194,7 @@ class AbstractRadial(AbstractStationary):
 
     @property
     def spectral_reach(self) -> float | None:
-        """Scaled frequency beyond which next to nothing of the spectral law lies; None without a density."""
+        """Scaled frequency beyond which next to nothing of the spectral density lies; None without a closed form."""
         return None
 
     @property
@@ -220,7 +220,7 @@ class AbstractRadial(AbstractStationary):
         """Random factors that turn standard normal frequencies into the kernel's, for lengthscale one."""
 
     def pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
-        """Variance · correlation(s)."""
+        """variance · correlation(s)."""
         x, z = select(x, self.active_dims), select(z, self.active_dims)
         if z.shape[0] > 0:
             # A common shift changes no distance; without it, scaling would round away digits of far-off inputs.

@@ -64,10 +64,10 @@ def fit_hyperparameters(
         likelihood: one with a density; its parameters are learned, except a noise that is given for each observation.
         x: (N, D), the inputs.
         y: (N,), the observations.
-        method: "evidence", which maximises the evidence of this very model (see `kosambi.evidence`), or "paper", which
-            fits the kernel as that of an exact Gaussian process (the paper's recipe, for comparison), or "indicators",
-            for `Categorical` with many classes or rows: the shape of the kernel from regressions on the indicators of
-            the classes, its variance from the evidence.
+        method: "evidence", which maximises the evidence (log marginal likelihood) of this very model (see
+            `kosambi.target.evidence`), or "paper", which fits the kernel as that of an exact Gaussian process (the
+            paper's recipe, for comparison), or "indicators", for `Categorical` with many classes or rows: the shape of
+            the kernel from regressions on the indicators of the classes, its variance from the evidence.
         num_inducing: M, for "evidence": a number; "auto", or None, which is the same, to leave it to
             `infer(num_inducing="auto")`; "all" for every distinct row that the kernel is learned from. With a number,
             points and hyperparameters are learned together. With "auto" no points are moved: up to 2000 rows a Gaussian

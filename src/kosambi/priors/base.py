@@ -156,6 +156,6 @@ def evaluate_mean(mean: Any, x: Float[Array, "N D"]) -> Float[Array, " N"]:
     if value.shape != (x.shape[0],):
         raise InputError(
             f"`mean` must map inputs of shape (N, D) to N numbers. For shape {x.shape} it returned shape "
-            f"{value.shape}. Return one number a row, for example `lambda x: x[:, 0]`."
+            f"{value.shape}. Return one number per row, for example `lambda x: x[:, 0]`."
         )
     return value

@@ -68,9 +68,9 @@ class GaussianProcess(AbstractPrior):
         """`num_draws` functions from the prior, callable anywhere.
 
         By random Fourier features where the kernel is made of stationary and finite-rank kernels: at every single
-        input the law is exact, and so is the covariance of any two values; joint moments of order four are off by
-        O(1/num_features). See `kosambi.features`. With `at=...`, which other kernels require, by a dense
-        factorisation: exact at the rows of `at`, and elsewhere the conditional mean given those values.
+        input the distribution is exact, and so is the covariance of any two values; joint moments of order four are off
+        by O(1/num_features). See `kosambi.priors.functions.features`. With `at=...`, which other kernels require, by a
+        dense factorisation: exact at the rows of `at`, and elsewhere the conditional mean given those values.
 
         Arguments:
             key: a JAX random key.
@@ -112,7 +112,7 @@ class GaussianProcess(AbstractPrior):
     def accurate_parts(
         self, key: Key, num_draws: int, extent: Float[np.ndarray, " D"], at: Array | None = None
     ) -> tuple[AbstractExpansion, ...]:
-        """Spectra on a grid (`kosambi.spectra`), or a dense draw at the rows of `at`."""
+        """Spectra on a grid (`kosambi.priors.functions.spectra`), or a dense draw at the rows of `at`."""
         if at is not None:
             return (_dense_draw(key, self.kernel, at, num_draws),)
         terms = expand(self.kernel)

@@ -92,7 +92,7 @@ class GaussianMeasure(AbstractMeasure):
 
     @public
     def sample(self, key: Key, num_points: int) -> PointMeasure:
-        """`num_points` independent points of this law, each of equal weight, as a measure for any kernel.
+        """`num_points` independent points from this distribution, each of equal weight, as a measure for any kernel.
 
         >>> import jax, kosambi as ko
         >>> ko.measures.gaussian([0.0], [[1.0]]).sample(jax.random.key(0), 3).points.shape
@@ -151,7 +151,7 @@ def subsample(key: Key, x: ArrayLike, size: int) -> PointMeasure:
 
 
 def gaussian(mean: ArrayLike, covariance: ArrayLike) -> GaussianMeasure:
-    """The normal law with `mean` (D,) and `covariance` (D, D); r is analytic for a squared exponential kernel.
+    """The normal distribution with `mean` (D,) and `covariance` (D, D); r is analytic for a squared exponential kernel.
 
     >>> import kosambi as ko
     >>> ko.measures.gaussian([0.0, 1.0], [[1.0, 0.0], [0.0, 2.0]]).num_columns
@@ -209,7 +209,7 @@ def _flattened(shares: Array, measures: Sequence[AbstractMeasure]) -> list[tuple
 def _as_weights(name: str, weights: ArrayLike, size: int, of_what: str) -> Float[Array, " S"]:
     array = as_float_array(name, weights)
     if array.shape != (size,):
-        raise InputError(f"`{name}` must have shape ({size},), one a row of the {of_what}. Got {array.shape}.")
+        raise InputError(f"`{name}` must have shape ({size},), one per row of the {of_what}. Got {array.shape}.")
     if is_traced(array):
         return array / jnp.sum(array)
     largest = float(np.max(array))

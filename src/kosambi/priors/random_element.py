@@ -105,7 +105,7 @@ class GaussianRandomElement(AbstractPrior):
 
         Exact finite sums Σ_i √p_i ω_i k(·, s_i) where ν is made of points. A normal part of ν is drawn by
         `num_features` random frequencies: exact at every single input and for covariances, with joint moments of order
-        four off by O(1/num_features), as in `kosambi.features`.
+        four off by O(1/num_features), as in `kosambi.priors.functions.features`.
 
         >>> import jax, kosambi as ko
         >>> x = [[0.0], [0.5], [1.0]]
@@ -123,7 +123,7 @@ class GaussianRandomElement(AbstractPrior):
     def accurate_parts(
         self, key: Key, num_draws: int, extent: Float[np.ndarray, " D"], at: Array | None = None
     ) -> tuple[AbstractExpansion, ...]:
-        """Exact sums over points; for a normal part of ν a spectrum on a grid (`kosambi.spectra`)."""
+        """Exact sums over points; for a normal part of ν a spectrum on a grid (`kosambi.priors.functions.spectra`)."""
         if at is not None:
             raise InputError(
                 "Draws of a `GaussianRandomElement` are good everywhere, so `at` has no use. Leave it out."

@@ -28,7 +28,7 @@ class AbstractExpansion(Module):
     @property
     @abc.abstractmethod
     def num_draws(self) -> int:
-        """J."""
+        """J, the number of functions."""
 
     @abc.abstractmethod
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
@@ -48,7 +48,6 @@ class KernelExpansion(AbstractExpansion):
 
     @property
     def num_draws(self) -> int:
-        """J."""
         return int(self.coefficients.shape[0])
 
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
@@ -74,11 +73,10 @@ class FiniteExpansion(AbstractExpansion):
 
     @property
     def num_draws(self) -> int:
-        """J."""
         return int(self.coefficients.shape[0])
 
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
-        """C a(x)ᵀ."""
+        """c a(x)ᵀ."""
         num_features = self.coefficients.shape[1]
         rows = by_rows(lambda block: product_features(self.factors, block) @ self.coefficients.T, x, 2 * num_features)
         return rows.T
@@ -104,7 +102,6 @@ class FourierExpansion(AbstractExpansion):
 
     @property
     def num_draws(self) -> int:
-        """J."""
         return int(self.cosine.shape[0])
 
     def within(self, window: Float[Array, " D"]) -> FourierExpansion:
@@ -112,13 +109,13 @@ class FourierExpansion(AbstractExpansion):
         return FourierExpansion(self.factors, self.frequencies, self.cosine, self.sine, window)
 
     @property
-    def _draws_a_list(self) -> int:
+    def _draws_per_list(self) -> int:
         return -(-self.num_draws // self.frequencies.shape[0])
 
     def evaluate(self, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
         """All draws at once when they share frequencies, otherwise a few lists at a time."""
         lists, num_frequencies = self.frequencies.shape[:2]
-        width = max(num_frequencies, self._draws_a_list * self.cosine.shape[1])
+        width = max(num_frequencies, self._draws_per_list * self.cosine.shape[1])
         if lists == 1:
             return by_rows(
                 lambda rows: self._rows(rows, self.frequencies[0], self.cosine, self.sine), x, width, _ELEMENTS_AT_ONCE
@@ -127,7 +124,7 @@ class FourierExpansion(AbstractExpansion):
         def one(part: tuple[Array, Array, Array]) -> Float[Array, "B N"]:
             return by_rows(lambda rows: self._rows(rows, *part), x, width, _ELEMENTS_AT_ONCE).T
 
-        missing = lists * self._draws_a_list - self.num_draws
+        missing = lists * self._draws_per_list - self.num_draws
         cosine, sine = (
             jnp.pad(c, ((0, missing), (0, 0), (0, 0))).reshape(lists, -1, *c.shape[1:])
             for c in (self.cosine, self.sine)
@@ -150,7 +147,7 @@ class FourierExpansion(AbstractExpansion):
     def select(self, indices: Int[np.ndarray, " L"]) -> FourierExpansion:
         """The draws chosen, each with its list of frequencies."""
         shared = self.frequencies.shape[0] == 1
-        frequencies = self.frequencies if shared else self.frequencies[indices // self._draws_a_list]
+        frequencies = self.frequencies if shared else self.frequencies[indices // self._draws_per_list]
         return FourierExpansion(self.factors, frequencies, self.cosine[indices], self.sine[indices], self.window)
 
 

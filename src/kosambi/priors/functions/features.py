@@ -1,6 +1,6 @@
 r"""Random features: draws from N(0, k) as finite sums, for kernels built from stationary and finite-rank ones.
 
-A stationary kernel is k(x, z) = σ² E cos ω·(x−z) over its spectral law, so with R frequencies
+A stationary kernel is k(x, z) = σ² E cos ω·(x−z) over its spectral density, so with R frequencies
 
     F(x) = σ/√R Σ_r (a_r cos ω_r·x + b_r sin ω_r·x),   a, b ~ N(0, 1).
 

@@ -1,8 +1,8 @@
 r"""Draws from N(0, k) that are jointly normal with nearly the right covariance: spectra summed on a grid.
 
 Posterior draws subtract from a prior draw what the coordinates explain of it. What is left is small, so plain random
-features (`kosambi.features`), whose error is a part 1/√R of the *prior* variance, will not do. In one and two columns a
-spectral density S is summed instead on the midpoints ω_r of a grid with spacing δ,
+features (`kosambi.priors.functions.features`), whose error is a part 1/√R of the *prior* variance, will not do. In one
+and two columns a spectral density S is summed instead on the midpoints ω_r of a grid with spacing δ,
 
     F(x) = σ Σ_r √w_r (a_r cos ω_r·x + b_r sin ω_r·x),   w_r = 2 S(ω_r) Π_d δ_d,   a, b ~ N(0, 1),
 
@@ -13,7 +13,7 @@ lengthscales; inputs farther apart than the `window` of an expansion are warned 
 
 What no grid holds (the high frequencies of a rough kernel, kernels of three and more columns, most products) is drawn
 at random, with its share of the variance. Half of these frequencies are spread evenly over the logarithm of the share
-that lies beyond them, with weights, since most of what coordinates leave open comes from the few that lie far out.
+that lies beyond them, with weights, since most of the residual of the coordinates comes from the few that lie far out.
 Draws share them in groups, small enough that the error of the covariance stays below a fifth of the Monte Carlo error.
 """
 
@@ -41,7 +41,7 @@ _FEWEST = 64
 # Random frequencies in a list, by the share of the variance that they stand for.
 _RANDOM_FREQUENCIES = ((0.1, 512), (1e-3, 128), (0.0, 32))
 # Draws that share a list, at most.
-_DRAWS_A_LIST = 500
+_DRAWS_PER_LIST = 500
 # A tail with less than this share of the variance is left out, and so are the rarest sums of frequencies.
 _NEGLIGIBLE, _RAREST = 1e-9, 1e-14
 # Lengthscales that a period is longer than twice the data, at least; and how far most kernels reach.
@@ -94,7 +94,7 @@ def _draw_term(
         count = next(number for share, number in _RANDOM_FREQUENCIES if left >= share)
         # The covariance is off by left/√(2·count·lists). That is to be below a fifth of the Monte Carlo error 1/√J, and
         # far below it for a tail, since rough kernels leave little else between points that are near.
-        lists = math.ceil(num_draws * max(12.5 * left / count, 1.0 / _DRAWS_A_LIST))
+        lists = math.ceil(num_draws * max(12.5 * left / count, 1.0 / _DRAWS_PER_LIST))
         generator = host_generator(key_frequencies)
         drawn = [_random(generator, term.stationary, count, num_columns, grid) for _ in range(lists)]
         omega, weights = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
