@@ -259,3 +259,16 @@ def test_permissions_and_links_are_kept(tmp_path):
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert isinstance(ko.load(path), ko.kernels.Linear)
+
+
+def test_what_cannot_be_saved_can_be_known_before_the_work():
+    class Unnamed(ko.kernels.Matern52):
+        pass
+
+    for value in (Unnamed(1.0), ko.GaussianProcess(Unnamed(1.0)), ko.ProjectedLangevinRegressor(kernel=Unnamed(1.0))):
+        with pytest.raises(InputError, match="`Unnamed` is a class of your own"):
+            ko.files.check_saveable(value)
+    with pytest.raises(InputError, match="`random_state` is a generator"):
+        ko.files.check_saveable(ko.ProjectedLangevinRegressor(random_state=np.random.RandomState(0)))
+    ko.files.check_saveable(ko.ProjectedLangevinClassifier(kernel=ko.kernels.Matern52()))
+    ko.files.check_saveable(ko.likelihoods.Custom(lambda y, f: y - f, name="difference"))

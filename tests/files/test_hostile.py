@@ -269,7 +269,7 @@ HOSTILE = {
     "mean that is text": (set_mean("zero"), "refuses"),
     "mean that is a list": (set_mean({"list": [1.0]}), "refuses"),
     "kernel in place of a measure": (set_field("priors.GaussianRandomElement", "measure", {"object": 0}), "is not"),
-    "truth value in place of a number": (set_field("basis.PointBasis", "num_given", True), "is not"),
+    "Boolean value in place of a number": (set_field("basis.PointBasis", "num_given", True), "is not"),
     "number that is too large": (set_field("basis.PointBasis", "num_given", 2**70), "not a value"),
     "unknown tag": (set_field("basis.PointBasis", "num_given", {"eval": "1+1"}), "not a value"),
     "two tags": (set_field("basis.PointBasis", "num_given", {"array": "a0", "object": 0}), "not a value"),
@@ -326,5 +326,5 @@ def test_truth_values_that_are_neither(tmp_path):
     path = tmp_path / "truth.kosambi"
     ko.save(np.array([True, False]), path)
     rewrite(path, lambda spec, arrays: arrays.update({"a0": np.array([7, 0], dtype=np.uint8).view(bool)}))
-    with pytest.raises(FileError, match="truth values"):
+    with pytest.raises(FileError, match="Boolean values"):
         ko.load(path)

@@ -15,7 +15,7 @@ import pytest
 import safetensors.numpy
 
 import kosambi as ko
-from kosambi.files._registry import fields_of, registry
+from kosambi.files._registry import fields_of, names, registry
 from tests.files.helpers import assert_identical, contents, header_of, through_file
 from tests.files.models import MODELS, NORMAL, PROCESS, X, custom_of, posterior
 from tests.likelihoods.table import CASES, SEVERAL
@@ -86,6 +86,8 @@ def test_every_class_is_on_the_list():
         if root.__module__.startswith("kosambi.") and not root.__name__.startswith(("Abstract", "_")):
             found.add(root)
     assert found - set(registry().values()) == set()
+    # Each has one name, so that it is always written under the same one.
+    assert len(names()) == len(registry())
 
 
 @pytest.mark.parametrize("name", registry())

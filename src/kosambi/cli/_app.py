@@ -33,7 +33,9 @@ Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary; warnings and errors stay.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error happened.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Same seed, same rows, same numbers.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=2**31 - 1, help="Of the random numbers: same seed, same rows, same results.")
+]
 
 
 def _show_version(value: bool) -> bool:
@@ -106,11 +108,11 @@ def fit(
     holdout: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="The share of rows kept back to judge the fit.")
     ] = 0.2,
-    samples: Annotated[int, typer.Option(min=2, help="How many functions to draw.")] = 100,
+    samples: Annotated[int, typer.Option(min=2, help="The number of posterior draws, each a function.")] = 100,
     inducing: Annotated[str, typer.Option(callback=_inducing, help="The number of inducing points, or auto.")] = "auto",
     max_rows: Annotated[int, typer.Option(min=2, help="The most rows to learn from; drawn at random.")] = 5_000,
     seed: Seed = 0,
-    report: Annotated[bool, typer.Option("--report/--no-report", help="Write the page too.")] = True,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report page too.")] = True,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 5 if the draws did not converge.")] = False,
     as_json: AsJson = False,
     force: Force = False,
@@ -152,8 +154,10 @@ def predict(
     run: Annotated[Path, typer.Argument(help="A folder that `kosambi fit` wrote.")],
     data: Annotated[Path, typer.Argument(help="New rows with the same input columns, in any order.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="A .csv or .parquet file, or - for stdout.")],
-    coverage: Annotated[float, typer.Option(min=0.001, max=0.999, help="Of the interval (lower, upper).")] = 0.95,
-    samples: Annotated[int, typer.Option(min=0, help="Draws of the target, one a column.")] = 0,
+    coverage: Annotated[
+        float, typer.Option(min=0.001, max=0.999, help="Of the prediction interval (lower, upper).")
+    ] = 0.95,
+    samples: Annotated[int, typer.Option(min=0, help="Posterior predictive draws, one per column.")] = 0,
     seed: Seed = 0,
     id_column: Annotated[str | None, typer.Option("--id", help="A column to copy beside the predictions.")] = None,
     as_json: AsJson = False,
@@ -161,7 +165,7 @@ def predict(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Predict new rows: mean, sd, lower and upper, or labels with their probabilities."""
+    """Predict new rows: mean, standard deviation and prediction interval, or labels with their probabilities."""
     with guarded(debug=debug):
         from kosambi.cli import _screen, _use
 

@@ -17,13 +17,15 @@ from kosambi.cli._exits import committing
 
 
 def prediction_table(estimator: Any, inputs: Any, *, coverage: float, samples: int = 0, seed: int = 0) -> Any:
-    """One row an input: mean, sd, lower and upper of an observation, or the likeliest label and each probability.
+    """One row per input: the posterior predictive mean, standard deviation (sd) and interval (lower, upper), or labels.
+
+    For labels the most probable one and the probability of each.
 
     Arguments:
         estimator: fitted.
         inputs: the coded rows, a data frame.
-        coverage: of (lower, upper).
-        samples: draws of the target, one a column; each column goes along one function.
+        coverage: of the prediction interval (lower, upper).
+        samples: posterior predictive draws, one per column; each column belongs to one function.
         seed: of the draws.
     """
     import pandas as pd  # type: ignore[import-untyped]

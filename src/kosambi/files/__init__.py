@@ -4,6 +4,6 @@ A file holds arrays and a JSON description of how they make up an object. Loadin
 a list, and parts of your own that you hand over by name; nothing in a file can be executed.
 """
 
-from kosambi.files._save_load import load, save
+from kosambi.files._save_load import check_saveable, load, save
 
-__all__ = ["load", "save"]
+__all__ = ["check_saveable", "load", "save"]

@@ -18,7 +18,7 @@ from kosambi.files._estimators import SavedEstimator
 from kosambi.files._registry import FaultError, fields_of, names
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood, Custom, CustomJoint, Gaussian
-from kosambi.likelihoods.quadrature import Rule
+from kosambi.likelihoods.quadrature import EVALUATIONS, Rule
 from kosambi.posterior import Posterior
 from kosambi.priors import AbstractPrior
 from kosambi.priors.functions.draws import FunctionDraws
@@ -111,7 +111,8 @@ def _problem(made: Any) -> str | None:
         return _mean_problem(made.mean) or (_draws_problem(made) if isinstance(made, FunctionDraws) else None)
     if isinstance(made, Rule):
         is_list = np.ndim(made.weights) == 1 and np.ndim(made.nodes) in (1, 2) and len(made.nodes) == len(made.weights)
-        return None if is_list else "nodes and weights must be as many"
+        known = f"its evaluation must be one of {EVALUATIONS}, and is {made.evaluation!r}"
+        return "nodes and weights must be as many" if not is_list else None if made.evaluation in EVALUATIONS else known
     if isinstance(made, MixtureMeasure):
         return _mixture_problem(made)
     if isinstance(made, AbstractBasis):
@@ -120,7 +121,7 @@ def _problem(made: Any) -> str | None:
         return None if np.shape(made.constant) == () else "its constant must be a number"
     if isinstance(made, Particles):
         fits = made.distribution is None or made.distribution.mean.shape == made.whitened.shape[1:]
-        return None if fits else "the law has another size than the particles"
+        return None if fits else "the distribution has another size than the particles"
     if isinstance(made, Target):
         return _target_problem(made)
     if isinstance(made, Posterior):
@@ -144,7 +145,7 @@ def _draws_problem(draws: FunctionDraws) -> str | None:
 def _mixture_problem(measure: MixtureMeasure) -> str | None:
     weights = measure.weights
     if weights.dtype != np.float64 or weights.shape != (len(measure.components),) or not weights.size:
-        return "it needs one weight a component"
+        return "it needs one weight per component"
     if not (np.all(weights >= 0) and abs(np.sum(weights) - 1.0) < 1e-6):
         return "its weights must not be negative and sum to one"
     columns = {component.num_columns for component in measure.components}

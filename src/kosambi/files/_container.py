@@ -68,7 +68,7 @@ class Opened:
             if self._file.readinto(raw.data) != raw.nbytes:  # type: ignore[attr-defined]
                 raise FaultError("it changed while it was read. Load it again")
             if array.dtype.kind == "b" and raw.max() > 1:
-                raise FaultError("it holds truth values that are neither true nor false")
+                raise FaultError("it holds Boolean values that are neither true nor false")
         return array if sys.byteorder == "little" else array.astype(array.dtype.newbyteorder("="))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from kosambi._core.errors import InputError
 from kosambi._version import __version__
 from kosambi.files._registry import FUNCTION_OWNERS, custom_name, fields_of, is_custom_class, names
-from kosambi.priors.base import MeanFunction
+from kosambi.priors import MeanFunction
 
 MAX_DEPTH = 100
 """Objects inside objects inside objects; a posterior is about ten deep."""
@@ -87,7 +87,7 @@ class Encoder:
         array = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
         if array.dtype not in _KNOWN_DTYPES:
             raise InputError(
-                f"`save` stores real numbers, whole numbers and truth values. `{where}` has {array.dtype}."
+                f"`save` stores real numbers, whole numbers and Boolean values. `{where}` has {array.dtype}."
             )
         name = f"a{len(self.arrays)}"
         self.arrays[name] = array

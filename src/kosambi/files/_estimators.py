@@ -17,7 +17,7 @@ from kosambi.posterior import Posterior
 from kosambi.samplers import AbstractSampler
 
 _KINDS = {"regressor": "ProjectedLangevinRegressor", "classifier": "ProjectedLangevinClassifier"}
-# Types of labels, as NumPy writes them: text, whole numbers, numbers, truth values, and text as Python objects.
+# Types of labels, as NumPy writes them: text, whole numbers, numbers, Boolean values, and text as Python objects.
 _LABEL_KINDS = "UiufbO"
 
 
@@ -51,11 +51,11 @@ class SavedEstimator:
         if self.kind not in _KINDS:
             return f"there is no estimator of kind {self.kind!r}"
         if self.x_mean.shape != (number,) or self.x_scale.shape != (number,):
-            return "the scales of the inputs are not one a column"
+            return "the scales of the inputs are not one per column"
         if not (np.all(np.isfinite(self.x_mean)) and np.all(np.isfinite(self.x_scale)) and np.all(self.x_scale > 0)):
             return "the scales of the inputs are not positive numbers"
         if self.feature_names is not None and len(self.feature_names) != number:
-            return "the names of the inputs are not one a column"
+            return "the names of the inputs are not one per column"
         if (self.kind == "classifier") != (self.labels is not None) or (self.labels is None) != (
             self.label_type is None
         ):
@@ -63,7 +63,7 @@ class SavedEstimator:
         if self.labels is None:
             return None
         if len(self.labels) != likelihood.num_labels or len(set(self.labels)) != len(self.labels):
-            return "the labels are not one a class"
+            return "the labels are not one per class"
         try:
             _as_labels(self.labels, self.label_type)
         except (TypeError, ValueError):
@@ -85,26 +85,24 @@ class SavedEstimator:
         return made
 
 
-def as_saved(value: Any) -> Any:
-    """A fitted estimator as what a file holds of it; anything else as it is."""
+def is_estimator(value: object) -> bool:
+    """Whether `value` is one of kosambi's estimators."""
     # Who has an estimator has imported them; others need not wait for scikit-learn.
     module = sys.modules.get("kosambi.estimators")
-    if module is None or not isinstance(value, module.AbstractEstimator):
+    return module is not None and isinstance(value, module.AbstractEstimator)
+
+
+def as_saved(value: Any) -> Any:
+    """A fitted estimator as what a file holds of it; anything else as it is."""
+    if not is_estimator(value):
         return value
-    kind = next((kind for kind, name in _KINDS.items() if type(value).__name__ == name), None)
-    if kind is None:
-        raise InputError(f"`save` knows kosambi's own estimators. Got a class of your own, {type(value).__name__}.")
+    settings = settings_of(value)
     if not hasattr(value, "posterior_"):
         raise InputError(f"This {type(value).__name__} has not been fitted. Call `fit` before `save`.")
-    settings = {"likelihood": None} | value.get_params(deep=False)
-    seed = settings.pop("random_state")
-    if seed is not None and not isinstance(seed, int | np.integer):
-        raise InputError("`random_state` is a generator, which a file cannot hold. Give a whole number.")
     names, labels = getattr(value, "feature_names_in_", None), getattr(value, "classes_", None)
     return SavedEstimator(
-        kind=kind,
+        kind=_kind(value),
         **settings,
-        random_state=None if seed is None else int(seed),
         posterior=value.posterior_,
         fit_report=value.fit_report_,
         x_mean=value.x_mean_,
@@ -113,6 +111,23 @@ def as_saved(value: Any) -> Any:
         label_type=None if labels is None else _label_type(labels),
         labels=None if labels is None else tuple(map(str, labels.tolist())),
     )
+
+
+def settings_of(estimator: Any) -> dict[str, Any]:
+    """The arguments of an estimator, fitted or not, as a file holds them."""
+    _kind(estimator)
+    settings = {"likelihood": None} | estimator.get_params(deep=False)
+    seed = settings["random_state"]
+    if seed is not None and not isinstance(seed, int | np.integer):
+        raise InputError("`random_state` is a generator, which a file cannot hold. Give a whole number.")
+    return settings | {"random_state": None if seed is None else int(seed)}
+
+
+def _kind(estimator: Any) -> str:
+    for kind, name in _KINDS.items():
+        if type(estimator).__name__ == name:
+            return kind
+    raise InputError(f"`save` knows kosambi's own estimators. Got a class of your own, {type(estimator).__name__}.")
 
 
 def _label_type(labels: np.ndarray) -> str:

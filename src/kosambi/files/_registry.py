@@ -27,7 +27,7 @@ from kosambi.learning.selection import Selection
 from kosambi.likelihoods.quadrature import Rule
 from kosambi.posterior import BasisExpansion, Clipping, MatheronDraws, ModeSummary, Posterior, Prediction
 from kosambi.posterior.certificate import Certificate
-from kosambi.priors import FunctionDraws, Named, measures
+from kosambi.priors import FunctionDraws, MeanFunction, Named, measures
 from kosambi.priors.functions import expansions
 from kosambi.priors.smoothing import Envelope
 from kosambi.samplers import LadderReport, LogEvidence, Report
@@ -112,12 +112,14 @@ class FaultError(Exception):
 def registry() -> Mapping[str, type]:
     """Every class that a file may name."""
     found = dict(_OTHERS)
+    # A mean that is a function without a name cannot be stored.
+    elsewhere = {*_OTHERS.values(), MeanFunction}
     for group, module in _MODULES.items():
         for name, value in vars(module).items():
             # Modules see some of each other's classes, and have aliases; each is stored under its name in its home.
             is_own = isinstance(value, type) and value.__module__.startswith(module.__name__) and value.__name__ == name
             is_concrete = not name.startswith(("_", "Abstract")) and not inspect.isabstract(value)
-            if is_own and is_concrete and issubclass(value, Module) and value not in _OTHERS.values():
+            if is_own and is_concrete and issubclass(value, Module) and value not in elsewhere:
                 found[f"{group}.{name}"] = value
     return types.MappingProxyType(found)
 

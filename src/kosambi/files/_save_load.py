@@ -13,7 +13,7 @@ from kosambi.files._annotations import ArrayRef
 from kosambi.files._container import opened, write
 from kosambi.files._decode import build, custom_names, plan
 from kosambi.files._encode import Encoder
-from kosambi.files._estimators import SavedEstimator, as_saved
+from kosambi.files._estimators import SavedEstimator, as_saved, is_estimator, settings_of
 from kosambi.files._registry import FaultError
 
 
@@ -61,6 +61,27 @@ def save(value: Any, path: str | os.PathLike[str], *, rescue: bool = True) -> No
             last = os.path.basename(name)
             text += " " + writing.rescue(lambda folder: write(str(folder / last), specification, encoder.arrays))
         raise FileError(text.rstrip()) from error
+
+
+def check_saveable(value: Any) -> None:
+    """Raise at once what `save` would raise after hours of work: that a part is code without a name.
+
+    For a kernel, a likelihood or a prior of your own before it is fitted, or an estimator that holds one.
+
+    Arguments:
+        value: what `save` takes, and also an estimator that has not been fitted.
+
+    Raises:
+        InputError: `value` holds something that cannot be stored; the message says the remedy.
+
+    >>> import jax.numpy as jnp, kosambi as ko
+    >>> likelihood = ko.likelihoods.Custom(lambda y, f: jnp.log(jnp.cosh(y - f)))
+    >>> ko.files.check_saveable(likelihood)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    kosambi._core.errors.InputError: `save` stores no code, and `Custom` holds a function. Give it a name, ...
+    """
+    is_unfitted = is_estimator(value) and not hasattr(value, "posterior_")
+    Encoder().specification(settings_of(value) if is_unfitted else as_saved(value))
 
 
 def load(path: str | os.PathLike[str], custom: Mapping[str, Any] | None = None) -> Any:

@@ -1,6 +1,6 @@
 """From a file to numbers: read a table, learn what its columns are, and code them as a matrix.
 
-    file ─► read ─► typed ─► Schema.learn ─► Schema.encode ─► (N, D) numbers with a label a column
+    file ─► read ─► typed ─► Schema.learn ─► Schema.encode ─► (N, D) numbers with one label per column
 
 A `Schema` remembers every choice that was made from the training table (which columns, which levels, what stands for a
 missing value), so that new rows are coded the same way. It is plain JSON. Reading needs pandas:

@@ -25,9 +25,9 @@ def quoted(names: Sequence[object], limit: int = 8) -> str:
 def as_known(name: str, known: Sequence[str], what: str = "The table") -> str:
     """`name` if it is among the `known` columns; else an `InputError` that says which one was probably meant.
 
-    >>> as_known("prce", ["area", "price"])
+    >>> as_known("prce", ["area", "price"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    kosambi._core.errors.InputError: The table has no column `prce`. Did you mean `price`? It has 2 columns: `area`, `price`.
+    kosambi._core.errors.InputError: The table has no column `prce`. Did you mean `price`? It has 2 columns: `area`, ...
     """
     if name in known:
         return name

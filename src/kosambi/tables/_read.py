@@ -38,7 +38,7 @@ def read(
     text: Sequence[str] = (),
     separator: str | None = None,
 ) -> Any:
-    r"""A table as a pandas data frame, one row a row of the file.
+    r"""A table as a pandas data frame, with the rows of the file.
 
     A CSV file is UTF-8 with names in its first line; commas, semicolons, tabs and bars are recognised as separators.
     What pandas takes for missing (an empty field, `NA`, `null`, ...) is missing, and `?` too.

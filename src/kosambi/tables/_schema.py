@@ -79,9 +79,9 @@ class Schema:
     def learn(cls, table: Any, *, target: str, inputs: Sequence[str], impute: bool = False) -> Schema:
         """Look at the inputs of a training table.
 
-        Numbers stay as they are, truth values become 0 and 1, and text becomes one column of 0 and 1 a level (one
-        column for two levels). With `impute`, a missing number becomes the median with a further column that says
-        where, and a missing level is a level of its own.
+        Numbers stay as they are, Boolean values become 0 and 1, and text is one-hot encoded: a column of 0 and 1 per
+        level, or one for two levels. With `impute`, a missing number becomes the median, with a further column that
+        says where, and a missing level is a level of its own.
 
         Arguments:
             table: a data frame as `read` or `typed` gives it.

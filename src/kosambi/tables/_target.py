@@ -35,8 +35,8 @@ class Target:
 def read_target(column: Any, task: Literal["auto", "regression", "classification"] = "auto") -> Target:
     """Decide what a column of `typed`'s asks for, and take its values.
 
-    Text, truth values and columns with at most two values are labels, all else is numbers; `task` overrides it. Labels
-    that are whole numbers stay so, others are text; truth values are `false` and `true`.
+    Text, Boolean values and columns with at most two values are labels, all else is numbers; `task` overrides it.
+    Labels that are whole numbers stay so, others are text; Boolean values are `false` and `true`.
 
     Arguments:
         column: the target, without missing values.

@@ -1,4 +1,4 @@
-"""What a column holds: numbers, truth values or names of groups; and a plain refusal of everything else."""
+"""What a column holds: numbers, Boolean values or categories; and a plain refusal of everything else."""
 
 from __future__ import annotations
 
