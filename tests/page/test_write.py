@@ -7,7 +7,7 @@ import os
 import pytest
 
 import kosambi as ko
-from kosambi._core.errors import FileError, InputError
+from kosambi.errors import FileError, InputError
 from kosambi.page import _write
 from tests.page.models import case, page
 
@@ -64,6 +64,9 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path, quick, monkey
 def test_bad_input_paths(tmp_path, quick):
     with pytest.raises(FileError, match=r"is a directory. Give the path of a file in it"):
         ko.page.write(tmp_path, None, overwrite=True)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileError, match="is no regular file"):
+        ko.page.write(tmp_path / "pipe", None, overwrite=True)
     with pytest.raises(FileError, match=r"does not exist. Make it first"):
         ko.page.write(tmp_path / "no" / "page.html", None)
     with pytest.raises(InputError, match="`path` must be the path of a file"):

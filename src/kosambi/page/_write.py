@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kosambi._core.errors import FileError, InputError
 from kosambi._core.types import ArrayLike
-from kosambi._core.writing import write_atomically
+from kosambi._core.writing import regular_or_absent, write_atomically
+from kosambi.errors import FileError, InputError
 from kosambi.page._render import render
 
 
@@ -68,6 +68,8 @@ def write(
 def _refuse(place: Path, overwrite: bool) -> None:
     if place.is_dir():
         raise FileError(f"`{place}` is a directory. Give the path of a file in it, for example `page.html`.")
+    if not regular_or_absent(place):
+        raise FileError(f"`{place}` is no regular file. Give the path of a file.")
     if place.exists() and not overwrite:
         raise FileError(f"`{place}` exists already. Pass overwrite=True to replace it, or give another path.")
     if not place.resolve().parent.is_dir():
