@@ -9,10 +9,10 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from kosambi._core.errors import FileError, InputError
 from kosambi._core.writing import as_json
 from kosambi.cli._exits import EPILOG, FAILURE, INTERRUPTED, guarded, wait_for_ever
 from kosambi.cli._screen import Screen
+from kosambi.errors import FileError, InputError
 from reproduction import page
 from reproduction.comparison import data
 from reproduction.experiment import NAMES, Cell, Experiment, Scale, named

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from reproduction.comparison.data import find
 
 _PLACES = {

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kosambi._core.errors import FileError, InputError
 from kosambi._core.writing import as_json, versions, write_atomically
+from kosambi.errors import FileError, InputError
 from reproduction.experiment import Cell, Found
 
 Record = dict[str, Any]

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import FileError
 from kosambi._core.writing import write_atomically
+from kosambi.errors import FileError
 
 REGRESSION = ("boston", "concrete", "energy_cooling", "energy_heating", "kin8nm", "wine_quality")
 CLASSIFICATION = ("breast", "diabetes", "heart", "ionosphere", "mushrooms", "rice", "wine_colour", "yeast")

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 import kosambi as ko
-from kosambi._core.errors import DivergenceError
+from kosambi.errors import DivergenceError
 from reproduction.comparison import recipe, scores
 from reproduction.comparison.data import load
 

@@ -60,8 +60,8 @@ def test_the_figure_of_the_paper_is_cut_where_the_rate_of_the_fourth_curve_is_la
     assert [n for n, peak in zip(NUMBERS, peaks, strict=True) if abs(peak + 0.55) < 0.1] == [4]
 
 
-@pytest.mark.filterwarnings("ignore::kosambi._core.errors.StepSizeWarning")
-@pytest.mark.filterwarnings("ignore::kosambi._core.errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::kosambi.errors.StepSizeWarning")
+@pytest.mark.filterwarnings("ignore::kosambi.errors.ConvergenceWarning")
 def test_the_step_size_with_the_lowest_energy_at_the_end_is_taken():
     x = curves.grid(40)
     prior = ko.GaussianRandomElement(ko.kernels.SquaredExponential(1.0), ko.measures.empirical(x))

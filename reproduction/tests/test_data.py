@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import sklearn.datasets
 
-from kosambi._core.errors import FileError
+from kosambi.errors import FileError
 from reproduction.comparison import data
 from reproduction.experiment import NAMES, Scale, named
 

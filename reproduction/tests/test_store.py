@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kosambi._core.errors import FileError, InputError
 from kosambi._core.writing import as_json
+from kosambi.errors import FileError, InputError
 from reproduction import page
 from reproduction.experiment import NAMES, Cell, Experiment, Scale, named
 from reproduction.run import run as run_all

@@ -26,6 +26,7 @@ from kosambi._version import __version__ as __version__
 if TYPE_CHECKING:
     from kosambi import basis as basis
     from kosambi import calibration as calibration
+    from kosambi import errors as errors
     from kosambi import estimators as estimators
     from kosambi import files as files
     from kosambi import kernels as kernels
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from kosambi import samplers as samplers
     from kosambi import tables as tables
     from kosambi import target as target
-    from kosambi._core import errors as errors
     from kosambi.basis import InducingBasis as InducingBasis
     from kosambi.basis import NystromBasis as NystromBasis
     from kosambi.basis import PointBasis as PointBasis
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "basis": "basis",
     "calibration": "calibration",
-    "errors": "_core.errors",
+    "errors": "errors",
     "estimators": "estimators",
     "files": "files",
     "inducing": "basis.inducing",

@@ -10,11 +10,12 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_count, as_inputs, check_key, is_traced
+from kosambi._core.checks import as_count, as_inputs, check_key, is_traced
 from kosambi._core.precision import public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis, RitzBasis, inducing
+from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel
 from kosambi.learning import Selection, select_inducing
 from kosambi.learning.sizes import as_num_inducing, distinct_rows

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi._core.errors import InputError, NumericalError
+from kosambi.errors import InputError, NumericalError
 from tests.cases import cases
 from tests.tables import BASES, X3
 

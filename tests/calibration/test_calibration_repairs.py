@@ -11,8 +11,8 @@ import scipy.stats
 
 import kosambi as ko
 from kosambi import calibration as cal
-from kosambi._core.errors import HyperparameterWarning, InputError
 from kosambi.calibration import crps as _crps
+from kosambi.errors import HyperparameterWarning, InputError
 from kosambi.posterior import Prediction
 from tests.calibration.predictions import DEVIATION, KEY, MEANS, many, prediction_of, simulated
 from tests.cases import cases

@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from kosambi._core.errors import FileError
 from kosambi.cli import _run_folder
+from kosambi.errors import FileError
 
 WRITER = """
 import os, sys, time

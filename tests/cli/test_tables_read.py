@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from kosambi import tables
-from kosambi._core.errors import FileError, InputError
+from kosambi.errors import FileError, InputError
 
 
 @pytest.fixture

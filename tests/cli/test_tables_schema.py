@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.tables import Column, Schema, read_target, typed
 from tests.cli.houses import houses
 

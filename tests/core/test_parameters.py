@@ -9,8 +9,8 @@ import pytest
 from sklearn.base import clone
 
 import kosambi as ko
-from kosambi._core.errors import InputError
 from kosambi._core.parameters import parameters
+from kosambi.errors import InputError
 from tests.likelihoods.table import CASES, SEVERAL
 from tests.tables import KERNELS, PRIORS
 

@@ -13,7 +13,7 @@ import pytest
 
 import kosambi as ko
 from kosambi._core import precision
-from kosambi._core.errors import PrecisionWarning
+from kosambi.errors import PrecisionWarning
 
 NUMBERS = """
 import hashlib, pickle, jax, numpy as np

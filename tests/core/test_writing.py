@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi._core.writing import as_json, printable, regular_or_absent, rescue, versions, write_atomically
+from kosambi._core.writing import as_json, regular_or_absent, rescue, versions, write_atomically
+from kosambi.errors import printable
 
 
 @pytest.mark.parametrize("content", [b"new \xe2\x88\x91", "new ∑", lambda file: file.write(b"new \xe2\x88\x91")])

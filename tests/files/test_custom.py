@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi._core.errors import FileError, InputError
+from kosambi.errors import FileError, InputError
 from kosambi.files import _container
 from tests.files.helpers import assert_identical, through_file
 from tests.files.models import log_cosh

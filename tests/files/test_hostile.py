@@ -12,7 +12,7 @@ import pytest
 import safetensors.numpy
 
 import kosambi as ko
-from kosambi._core.errors import FileError
+from kosambi.errors import FileError
 from kosambi.files import _container
 from kosambi.files._older import FORMAT_VERSION
 from tests.files.helpers import (

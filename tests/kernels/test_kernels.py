@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.kernels.stationary import squared_distance
 
 k = ko.kernels

@@ -11,8 +11,8 @@ import scipy.stats
 
 import kosambi as ko
 from kosambi._core import precision
-from kosambi._core.errors import InputError, PrecisionWarning
 from kosambi.basis.points import JITTER
+from kosambi.errors import InputError, PrecisionWarning
 from kosambi.target.evidence import log_evidence
 from tests.cases import cases
 from tests.likelihoods.table import CASES, SEVERAL

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi._core.errors import HyperparameterWarning, InputError, NumericalError
+from kosambi.errors import HyperparameterWarning, InputError, NumericalError
 from kosambi.learning import _evidence, _paper, _rounds
 from kosambi.learning._rows import subset, thinned
 from kosambi.learning._search import Record, minimise

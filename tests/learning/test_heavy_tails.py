@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi._core.errors import HyperparameterWarning
+from kosambi.errors import HyperparameterWarning
 from kosambi.learning import _heavy_tails, _rounds
 from kosambi.target.evidence import log_evidence
 

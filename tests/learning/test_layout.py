@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.learning._layout import Model, from_free, lay_out, to_free
 
 k, lk = ko.kernels, ko.likelihoods

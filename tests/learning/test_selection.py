@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi._core.errors import InputError, TruncationWarning
+from kosambi.errors import InputError, TruncationWarning
 from kosambi.learning import selection as selection_module
 from kosambi.learning.leave_one_out import scores
 from kosambi.learning.sizes import as_num_inducing, ladder, rounded_up

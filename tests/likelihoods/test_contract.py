@@ -10,7 +10,7 @@ import scipy.integrate
 import scipy.stats
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.likelihoods.quadrature import numbered_rule, trapezoidal
 from kosambi.posterior import Prediction
 

@@ -11,7 +11,7 @@ import scipy.integrate
 import scipy.stats
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.likelihoods.quadrature import finer
 from tests.cases import cases
 from tests.likelihoods.table import CASES, SEVERAL

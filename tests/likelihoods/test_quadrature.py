@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
+from kosambi.files._checks import _problem
 from kosambi.likelihoods import quadrature
 from kosambi.likelihoods.quadrature import (
     AT_ONCE,
@@ -110,3 +111,10 @@ def test_a_rule_is_a_pytree_whose_way_is_static():
     with pytest.raises(InputError, match=r"must be one of .*'one by one'.*Got 'somehow'"):
         Rule(np.zeros(1), np.ones(1), "somehow")
     assert Rule(np.zeros(1), np.ones(1)).evaluation == IN_GROUPS
+
+
+def test_a_file_cannot_hold_another_way():
+    rule = trapezoidal(21)
+    assert _problem(rule) is None
+    object.__setattr__(rule, "evaluation", "somehow")
+    assert "its evaluation must be one of" in _problem(rule)

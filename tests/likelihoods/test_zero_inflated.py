@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.posterior import Prediction
 
 lk = ko.likelihoods

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.page import _effect_sections
 from tests.cases import cases
 from tests.page.models import NAMES, case, page

@@ -9,7 +9,7 @@ import pytest
 
 import kosambi as ko
 from kosambi import plots
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.plots.average import averaged, influences
 from tests.page.models import NAMES, case
 

@@ -10,8 +10,8 @@ from scipy.stats import binom, binomtest
 
 import kosambi as ko
 from kosambi import plots
-from kosambi._core.errors import InputError
 from kosambi.calibration import calibration_report
+from kosambi.errors import InputError
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

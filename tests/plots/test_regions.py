@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.plots._regions import smallest_coverage
 
 

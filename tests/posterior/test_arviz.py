@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.samplers import Particles
 
 with warnings.catch_warnings():

@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi._core.errors import ConvergenceWarning, InputError, WeightWarning
+from kosambi.errors import ConvergenceWarning, InputError, WeightWarning
 from kosambi.posterior.certificate import certify, divergence_estimate
 from kosambi.posterior.importance import smoothed_weights
 from tests.cases import cases

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 
 m = ko.measures
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.integrate
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel
 
 k = ko.kernels

@@ -31,7 +31,7 @@ def run(name, num_particles=80):
     return ko.sample(jax.random.key(0), target, sampler, num_particles=num_particles)
 
 
-@pytest.mark.filterwarnings("ignore::kosambi._core.errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::kosambi.errors.ConvergenceWarning")
 @pytest.mark.parametrize("name", cases(list(SAMPLERS), slow=["tempering"]))
 def test_reports_of_all_samplers_say_the_same_things_alike(name):
     particles, report = run(name)

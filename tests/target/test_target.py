@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from tests.cases import cases
 from tests.likelihoods.table import CASES, SEVERAL
 from tests.likelihoods.test_likelihoods import quad

@@ -19,9 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.errors import NumericalError, is_traced
+from kosambi._core.checks import is_traced
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array
+from kosambi.errors import NumericalError
 
 MOST = 2000
 """The side of a matrix above which its factorisation is worth several threads."""

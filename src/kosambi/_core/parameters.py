@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kosambi._core.errors import InputError
 from kosambi._core.precision import Module, with_fields
 from kosambi._core.representation import arguments, forgotten_arguments
+from kosambi.errors import InputError
 
 SUPPORTS = ("positive", "real", "unit", "increasing", "fixed")
 """What can be said of the values of a parameter; see `kosambi.kernels.AbstractKernel.supports`."""

@@ -21,9 +21,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kosambi._core.errors import PrecisionWarning, is_traced
+from kosambi._core.checks import is_traced
 from kosambi._core.representation import representation
 from kosambi._core.types import Array, Key
+from kosambi.errors import PrecisionWarning
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Tree = TypeVar("Tree")

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 
 # Whoever is in one of these modules is tracing, lowering or compiling; to run what is compiled passes through none.
 _COMPILING = frozenset({"jax._src.interpreters.partial_eval", "jax._src.interpreters.mlir", "jax._src.compiler"})

@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 # What a caller may hand over for numbers: an array, nested lists, a data frame, or a number. The checks in
-# `kosambi.errors` judge it, with better messages than a type checker has.
+# `kosambi._core.checks` judge it, with better messages than a type checker has.
 ArrayLike: TypeAlias = Any
 
 if TYPE_CHECKING:

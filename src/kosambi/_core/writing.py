@@ -154,24 +154,6 @@ def as_json(value: Any) -> Any:
     raise TypeError(f"`as_json` knows numbers, text, arrays, lists and dictionaries. Got {type(value).__name__}.")
 
 
-def printable(text: object, *, lines: bool = False) -> str:
-    r"""Text from outside (a column's name, a file's name) that no terminal takes for a command.
-
-    Control characters, among them the escape byte, and characters that turn the direction of writing become visible.
-
-    Arguments:
-        text: what is to be printed.
-        lines: whether it may have several lines.
-
-    >>> printable("a\x1b[31mred\nb")
-    'a\\x1b[31mred\\nb'
-    >>> printable("Größe in m²")
-    'Größe in m²'
-    """
-    kept = "\n" if lines else ""
-    return "".join(c if c.isprintable() or c == kept else ascii(c)[1:-1] for c in str(text))
-
-
 def versions(*further: str) -> dict[str, str]:
     """Versions of kosambi, Python and the packages it works with, of those that are installed.
 

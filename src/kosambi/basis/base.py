@@ -15,11 +15,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, RoundingWarning, as_float_array, as_inputs, is_traced
+from kosambi._core.checks import as_float_array, as_inputs, is_traced
 from kosambi._core.linalg import by_rows, check_gram
 from kosambi._core.precision import Module, compiled, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis.residual import AbstractResidual
+from kosambi.errors import InputError, RoundingWarning
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.priors.functions.draws import FunctionDraws
 

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.errors import InputError, TruncationWarning, as_count, as_inputs, check_key, is_traced
+from kosambi._core.checks import as_count, as_inputs, check_key, is_traced
 from kosambi._core.precision import compiled, public
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError, TruncationWarning
 from kosambi.kernels import AbstractKernel
 from kosambi.priors import AbstractPrior
 

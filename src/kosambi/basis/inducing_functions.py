@@ -16,7 +16,6 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import NumericalError
 from kosambi._core.linalg import check_gram, cholesky, independent_rows
 from kosambi._core.precision import at_rest, compiled, public
 from kosambi._core.types import Array, ArrayLike
@@ -24,6 +23,7 @@ from kosambi.basis.base import AbstractBasis, BasisReport, as_inducing_points, a
 from kosambi.basis.orthonormal import DEFAULT_TOLERANCE
 from kosambi.basis.points import point_report
 from kosambi.basis.residual import AbstractResidual, GeneralResidual, PointResidual
+from kosambi.errors import NumericalError
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 
 

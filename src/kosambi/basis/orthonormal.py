@@ -6,12 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import NumericalError, is_traced
+from kosambi._core.checks import is_traced
 from kosambi._core.linalg import by_rows, check_gram, count_above, eigh_decreasing
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array
 from kosambi.basis.base import AbstractBasis, BasisReport
 from kosambi.basis.residual import AbstractResidual
+from kosambi.errors import NumericalError
 from kosambi.priors import GaussianRandomElement
 
 # Eigenvalues of k(Z, Z) below this part of the largest are dropped; orthonormality then holds to about 1e-8.

@@ -16,12 +16,12 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import NumericalError
 from kosambi._core.linalg import by_rows, check_gram, cholesky, count_above, independent_rows, pivoted_qr, positive_qr
 from kosambi._core.precision import at_rest, compiled, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis.base import AbstractBasis, BasisReport, as_inducing_points, as_tolerance
 from kosambi.basis.residual import AbstractResidual, PointResidual, ProjectionResidual
+from kosambi.errors import NumericalError
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.priors.base import evaluate_mean
 

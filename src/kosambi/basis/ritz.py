@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import NumericalError
 from kosambi._core.linalg import by_rows, count_above, eigh_decreasing, thin_svd
 from kosambi._core.precision import at_rest, compiled, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis.base import as_inducing_points, as_random_element, as_tolerance
 from kosambi.basis.orthonormal import DEFAULT_TOLERANCE, AbstractOrthonormalBasis, orthonormal_span
 from kosambi.basis.residual import PointResidual, ProjectionResidual
+from kosambi.errors import NumericalError
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.priors.measures import PointMeasure
 

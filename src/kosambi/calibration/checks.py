@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_float_array, is_traced
+from kosambi._core.checks import as_float_array, is_traced
 from kosambi._core.types import Array, ArrayLike
+from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ import dataclasses
 import numpy as np
 from jaxtyping import Bool, Float
 
-from kosambi._core.errors import InputError, as_count, as_level
+from kosambi._core.checks import as_count, as_level
 from kosambi._core.types import Array, ArrayLike
 from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_prediction, label_probabilities
+from kosambi.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

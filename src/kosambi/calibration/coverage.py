@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_level, check_key
+from kosambi._core.checks import as_level, check_key
 from kosambi._core.precision import host_generator
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.calibration.checks import (
@@ -20,6 +20,7 @@ from kosambi.calibration.checks import (
     label_probabilities,
     likeliest_labels,
 )
+from kosambi.errors import InputError
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 """Coverages that are looked at unless others are asked for."""

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_float_array, as_level
+from kosambi._core.checks import as_float_array, as_level
 from kosambi._core.types import Array, ArrayLike
 from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_levels, has_order
+from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, Bernoulli
 
 

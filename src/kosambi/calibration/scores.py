@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from kosambi._core.errors import as_level
+from kosambi._core.checks import as_level
 from kosambi._core.types import Array, ArrayLike
 from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_prediction, label_probabilities
 from kosambi.likelihoods import AbstractLikelihood

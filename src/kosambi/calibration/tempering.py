@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from kosambi._core.errors import HyperparameterWarning, InputError
 from kosambi._core.types import Array, ArrayLike
 from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_prediction
 from kosambi.calibration.distributions import StretchedPrediction, TemperedLabels, label_logarithms, scaled_logarithms
+from kosambi.errors import HyperparameterWarning, InputError
 from kosambi.likelihoods import AbstractLikelihood
 
 SMALLEST, LARGEST = 1e-4, 1e4

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kosambi import tables
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kosambi._core.errors import FileError
 from kosambi._core.writing import write_atomically
 from kosambi.cli._data import DataRequest
 from kosambi.cli._exits import committing
@@ -15,6 +14,7 @@ from kosambi.cli._fit import FitRequest, check_matplotlib, fit
 from kosambi.cli._predictions import write_table
 from kosambi.cli._run_folder import PAGE
 from kosambi.cli._screen import Screen
+from kosambi.errors import FileError
 
 
 class Example(NamedTuple):

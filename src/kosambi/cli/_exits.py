@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from kosambi._core.writing import printable
+from kosambi.errors import printable
 
 FAILURE, BAD_DATA, BAD_FILE, NOT_CONVERGED, INTERRUPTED, TERMINATED = 1, 3, 4, 5, 130, 143
 EPILOG = (
@@ -188,7 +188,7 @@ def guarded(*, debug: bool) -> Iterator[None]:
 def exit_code(error: Exception) -> int:
     """The code that says what kind of failure it was."""
     # Not at the top: it imports JAX.
-    from kosambi._core.errors import FileError, InputError
+    from kosambi.errors import FileError, InputError
 
     if isinstance(error, InputError):
         return BAD_DATA

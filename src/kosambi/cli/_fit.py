@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from kosambi._core.errors import FileError, InputError
-from kosambi._core.writing import as_json, printable, rescue, versions
+from kosambi._core.writing import as_json, rescue, versions
 from kosambi._version import __version__
 from kosambi.cli import _run_folder
 from kosambi.cli._data import Data, DataRequest, load
 from kosambi.cli._metrics import COVERAGE, Metrics, as_text, classification_metrics, regression_metrics
 from kosambi.cli._predictions import prediction_table
 from kosambi.cli._screen import Screen
+from kosambi.errors import FileError, InputError, printable
 
 CLASSIFICATION = ("bernoulli", "categorical")
 # Beyond so many training rows a fit is no longer a matter of a minute or two.

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from kosambi import tables
-from kosambi._core.errors import FileError
 from kosambi._core.writing import regular_or_absent, rescue, write_atomically
 from kosambi.cli._exits import committing
+from kosambi.errors import FileError
 
 
 def prediction_table(estimator: Any, inputs: Any, *, coverage: float, samples: int = 0, seed: int = 0) -> Any:

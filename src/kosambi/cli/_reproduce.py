@@ -29,7 +29,7 @@ def reproduce(arguments: Sequence[str]) -> None:
     place = find_repository()
     if place is None:
         # Not at the top: it imports JAX.
-        from kosambi._core.errors import FileError
+        from kosambi.errors import FileError
 
         raise FileError(
             f"The experiments of the paper are in the folder `{FOLDER}` of kosambi's repository, which is not part of "

@@ -22,10 +22,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kosambi._core.errors import FileError
-from kosambi._core.writing import as_json, printable, sync
+from kosambi._core.writing import as_json, sync
 from kosambi._version import __version__
 from kosambi.cli._exits import committing, partial_folder
+from kosambi.errors import FileError, printable
 
 FORMAT, FORMAT_VERSION = "kosambi run", 1
 MODEL, HELD_OUT, PAGE, RECORD = "model.kosambi", "held_out.csv", "report.html", "run.json"

@@ -10,8 +10,9 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from kosambi._core.writing import as_json, printable
+from kosambi._core.writing import as_json
 from kosambi.cli._exits import check_signals
+from kosambi.errors import printable
 
 
 class Screen:

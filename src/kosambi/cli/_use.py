@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from kosambi import tables
-from kosambi._core.errors import FileError, InputError
 from kosambi._core.writing import write_atomically
 from kosambi.cli import _run_folder
 from kosambi.cli._data import encoded
@@ -16,6 +15,7 @@ from kosambi.cli._exits import committing
 from kosambi.cli._fit import check_matplotlib, page_words, target_values
 from kosambi.cli._predictions import check_free, prediction_table, write_table
 from kosambi.cli._screen import Screen
+from kosambi.errors import FileError, InputError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

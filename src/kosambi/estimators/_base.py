@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kosambi._core.errors import InputError, as_count
+from kosambi._core.checks import as_count
 from kosambi._core.parameters import nested_params, with_params
 from kosambi._core.types import Array, Key
+from kosambi.errors import InputError
 from kosambi.estimators._fit import Settings, fitted
 from kosambi.estimators._rows import location_and_scale, merged, padded_inputs
 from kosambi.likelihoods import AbstractLikelihood

@@ -9,8 +9,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from kosambi._core.errors import HyperparameterWarning, InputError, TruncationWarning, as_count
+from kosambi._core.checks import as_count
 from kosambi._core.types import Key
+from kosambi.errors import HyperparameterWarning, InputError, TruncationWarning
 from kosambi.estimators._models import in_units, prior_in_units
 from kosambi.estimators._rows import Rows, padded
 from kosambi.inference import infer

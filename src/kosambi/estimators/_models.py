@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel, scaled
 from kosambi.likelihoods import BY_SHORT_NAME, AbstractLikelihood
 from kosambi.priors import GaussianProcess

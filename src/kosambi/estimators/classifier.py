@@ -12,7 +12,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from kosambi._core.errors import InputError, as_level
+from kosambi._core.checks import as_level
+from kosambi.errors import InputError
 from kosambi.estimators._base import OBSERVATIONS, AbstractEstimator, random_key
 from kosambi.estimators.regressor import checked_weights
 from kosambi.kernels import AbstractKernel

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.estimators._base import COVARIANCE, OBSERVATIONS, AbstractEstimator, random_key
 from kosambi.estimators._models import as_likelihood, in_units
 from kosambi.estimators._rows import latent_covariance, location_and_scale

@@ -20,9 +20,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from kosambi._core.errors import InputError
 from kosambi._core.writing import write_atomically
 from kosambi._version import __version__
+from kosambi.errors import InputError
 from kosambi.files._annotations import ArrayRef
 from kosambi.files._encode import DTYPES
 from kosambi.files._older import FORMAT_VERSION, OLDEST_VERSION

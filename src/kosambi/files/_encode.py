@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kosambi._core.errors import InputError
 from kosambi._version import __version__
+from kosambi.errors import InputError
 from kosambi.files._registry import FUNCTION_OWNERS, custom_name, fields_of, is_custom_class, names
 from kosambi.priors import MeanFunction
 

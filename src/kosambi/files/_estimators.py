@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel
 from kosambi.learning import FitReport
 from kosambi.likelihoods import AbstractLikelihood

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kosambi._core import writing
-from kosambi._core.errors import FileError, InputError
 from kosambi._core.writing import DISK_ERRORS
+from kosambi.errors import FileError, InputError
 from kosambi.files._annotations import ArrayRef
 from kosambi.files._container import opened, write
 from kosambi.files._decode import build, custom_names, plan
@@ -78,7 +78,7 @@ def check_saveable(value: Any) -> None:
     >>> likelihood = ko.likelihoods.Custom(lambda y, f: jnp.log(jnp.cosh(y - f)))
     >>> ko.files.check_saveable(likelihood)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    kosambi._core.errors.InputError: `save` stores no code, and `Custom` holds a function. Give it a name, ...
+    kosambi.errors.InputError: `save` stores no code, and `Custom` holds a function. Give it a name, ...
     """
     is_unfitted = is_estimator(value) and not hasattr(value, "posterior_")
     Encoder().specification(settings_of(value) if is_unfitted else as_saved(value))

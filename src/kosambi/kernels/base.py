@@ -20,10 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_inputs, as_positive
+from kosambi._core.checks import as_inputs, as_positive
 from kosambi._core.parameters import Configurable
 from kosambi._core.precision import compiled, public, with_fields
 from kosambi._core.types import Array, ArrayLike
+from kosambi.errors import InputError
 
 
 class AbstractKernel(Configurable):

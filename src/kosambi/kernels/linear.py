@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from kosambi._core.errors import as_positive
+from kosambi._core.checks import as_positive
 from kosambi._core.types import Array, ArrayLike
 from kosambi.kernels.base import AbstractFinite, AbstractScalable
 from kosambi.kernels.stationary import as_active_dims, check_selected, min_columns, select

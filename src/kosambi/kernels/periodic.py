@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import as_positive
+from kosambi._core.checks import as_positive
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.kernels.stationary import AbstractStationary, check_selected, min_columns, select, squared_distance
 

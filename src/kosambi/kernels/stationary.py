@@ -27,8 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_positive
+from kosambi._core.checks import as_positive
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.kernels.base import AbstractScalable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import NumericalError
+from kosambi.errors import NumericalError
 from kosambi.learning._limits import Limits, limits
 from kosambi.learning._objective import Problem, evaluator
 from kosambi.learning._starts import Beginning, Scales, has_period, learns_mean, start

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kosambi._core.errors import InputError, as_count, as_inputs
+from kosambi._core.checks import as_count, as_inputs
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array
+from kosambi.errors import InputError
 from kosambi.kernels import AbstractCombination, AbstractKernel, AbstractStationary
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior, GaussianProcess

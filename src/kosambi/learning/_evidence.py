@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import as_count
+from kosambi._core.checks import as_count
 from kosambi._core.types import Array
 from kosambi.basis.points import JITTER
 from kosambi.learning import _heavy_tails

@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError
 from kosambi._core.parameters import parameters
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array
+from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior

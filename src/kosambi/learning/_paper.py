@@ -20,9 +20,10 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_count
+from kosambi._core.checks import as_count
 from kosambi._core.precision import at_rest, compiled, with_fields
 from kosambi._core.types import Array
+from kosambi.errors import InputError
 from kosambi.learning._exact import ExactEvaluator
 from kosambi.learning._layout import Layout, Model, lay_out
 from kosambi.learning._limits import Limits, limits

@@ -10,11 +10,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from kosambi._core.errors import HyperparameterWarning, InputError, as_count, as_few, as_inputs, check_key, is_traced
+from kosambi._core.checks import as_count, as_few, as_inputs, check_key, is_traced
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import host_generator, public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import ArrayLike, Key
+from kosambi.errors import HyperparameterWarning, InputError
 from kosambi.kernels import AbstractKernel
 from kosambi.learning import _evidence, _indicators, _paper
 from kosambi.learning._checks import as_prior, as_rows, check_data

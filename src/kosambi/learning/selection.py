@@ -29,7 +29,7 @@ import warnings
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.errors import InputError, TruncationWarning, as_inputs, as_positive
+from kosambi._core.checks import as_inputs, as_positive
 from kosambi._core.html import table_html
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import public
@@ -37,6 +37,7 @@ from kosambi._core.progress import Progress
 from kosambi._core.types import ArrayLike
 from kosambi.basis.inducing import greedy_path
 from kosambi.basis.points import whitened_on_host
+from kosambi.errors import InputError, TruncationWarning
 from kosambi.learning.leave_one_out import Scores, has_score, scores
 from kosambi.learning.sizes import SMALLEST, by_variance, ladder, rounded_up
 from kosambi.likelihoods import AbstractLikelihood, Gaussian

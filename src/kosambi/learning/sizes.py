@@ -12,8 +12,9 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.errors import InputError, as_count
+from kosambi._core.checks import as_count
 from kosambi.basis.inducing import greedy_path
+from kosambi.errors import InputError
 from kosambi.priors import AbstractPrior
 
 SMALLEST = 8

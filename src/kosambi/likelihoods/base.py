@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import as_float_array, check_key, is_traced
+from kosambi._core.checks import as_float_array, check_key, is_traced
 from kosambi._core.precision import compiled, public
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.likelihoods.predictive import AbstractPredictive

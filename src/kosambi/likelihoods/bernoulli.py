@@ -13,8 +13,8 @@ import numpy as np
 from jax.scipy.special import log_ndtr, ndtr
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.likelihoods.base import AbstractLikelihood
 from kosambi.likelihoods.quadrature import ONE_BY_ONE, Rule, integrate, is_little
 from kosambi.likelihoods.specification import as_observations, check_values

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_count
+from kosambi._core.checks import as_count
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.likelihoods.base import AbstractLikelihood
 from kosambi.likelihoods.quadrature import IS_WIDE, Rule
 from kosambi.likelihoods.softmax import expected_log_sum_exp, expected_softmax

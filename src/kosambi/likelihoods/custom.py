@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError
 from kosambi._core.types import Array, ArrayLike
+from kosambi.errors import InputError
 from kosambi.likelihoods.base import AbstractLikelihood
 from kosambi.likelihoods.specification import as_observations
 

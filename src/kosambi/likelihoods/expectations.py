@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kosambi._core.errors import InputError, as_count, is_traced
+from kosambi._core.checks import as_count, is_traced
 from kosambi._core.types import Array
+from kosambi.errors import InputError
 from kosambi.likelihoods.quadrature import (
     FEWEST_NODES,
     Rule,

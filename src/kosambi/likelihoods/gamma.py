@@ -14,7 +14,7 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Float
 
-from kosambi._core.errors import as_positive
+from kosambi._core.checks import as_positive
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.likelihoods.base import AbstractLikelihood

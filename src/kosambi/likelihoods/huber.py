@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
-from kosambi._core.errors import as_positive
+from kosambi._core.checks import as_positive
 from kosambi._core.types import Array, ArrayLike
 from kosambi.likelihoods.base import AbstractLikelihood
 from kosambi.likelihoods.normal import normal_density

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
-from kosambi._core.errors import as_positive
+from kosambi._core.checks import as_positive
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.likelihoods.families import AbstractCounts, exponential_moments

@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_float_array, is_traced
+from kosambi._core.checks import as_float_array, is_traced
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.likelihoods.base import AbstractLikelihood
 from kosambi.likelihoods.quadrature import Rule, integrate
 from kosambi.likelihoods.specification import as_labels

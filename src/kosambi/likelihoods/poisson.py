@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import digamma, gammaln
 
-from kosambi._core.errors import InputError
 from kosambi._core.types import Array, Key
+from kosambi.errors import InputError
 from kosambi.likelihoods.families import AbstractCounts, exponential_moments
 from kosambi.likelihoods.normal import DROP, NODES, bisect
 from kosambi.likelihoods.quadrature import Rule, tiny

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError
 from kosambi._core.types import Array
+from kosambi.errors import InputError
 from kosambi.likelihoods.expectations import AbstractExpectations
 from kosambi.likelihoods.normal import log_concave_integral, normal_cdf, uniform_nodes
 from kosambi.likelihoods.quadrature import IS_WIDE, Rule, nodes_for, numbered_rule, rule_number

@@ -20,9 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kosambi._core.errors import InputError
 from kosambi._core.precision import Module
 from kosambi._core.types import Array
+from kosambi.errors import InputError
 
 AT_ONCE = "at once"
 """All values of the integrand are held in memory; what every rule does where they are few."""

@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kosambi._core.errors import InputError, as_number, as_positive, is_traced
+from kosambi._core.checks import as_number, as_positive, is_traced
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.likelihoods.families import AbstractLocation
 from kosambi.likelihoods.normal import LOG_2PI, normal_cdf
 from kosambi.likelihoods.quadrature import Rule

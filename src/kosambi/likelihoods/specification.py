@@ -25,9 +25,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_float_array, check_finite, is_traced
+from kosambi._core.checks import as_float_array, check_finite, is_traced
 from kosambi._core.parameters import Configurable
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 
 Instance = TypeVar("Instance", bound="AbstractSpecification")
 

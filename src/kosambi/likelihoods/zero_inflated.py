@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kosambi._core.errors import InputError, as_positive, is_traced
+from kosambi._core.checks import as_positive, is_traced
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.likelihoods.families import AbstractCounts, exponential_moments
 from kosambi.likelihoods.poisson import Poisson
 from kosambi.likelihoods.quadrature import Rule

@@ -9,9 +9,9 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError
 from kosambi._core.types import ArrayLike
 from kosambi.calibration import Calibration, calibration_report
+from kosambi.errors import InputError
 from kosambi.page._scores import Scores, scores_of
 from kosambi.plots.predictions import interval
 from kosambi.plots.style import as_columns, as_fitted

@@ -6,8 +6,8 @@ import importlib.resources
 import itertools
 from typing import Any
 
-from kosambi._core.errors import InputError
 from kosambi._core.types import ArrayLike
+from kosambi.errors import InputError
 from kosambi.page._effect_sections import effects_section
 from kosambi.page._facts import Facts, gathered
 from kosambi.page._held_out_sections import calibration_section, predictions_section

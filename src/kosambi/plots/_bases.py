@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kosambi._core.errors import InputError
 from kosambi.basis import AbstractBasis
+from kosambi.errors import InputError
 from kosambi.learning.selection import Selection
 from kosambi.plots.style import BLACK, BLUE, Axes, as_axes
 from kosambi.posterior import Posterior

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kosambi._core.errors import InputError
 from kosambi.calibration import Calibration
+from kosambi.errors import InputError
 from kosambi.plots.style import BLACK, BLUE, ORANGE, Axes, as_axes
 
 

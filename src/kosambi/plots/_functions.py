@@ -8,8 +8,9 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_few, as_inputs, as_positive
+from kosambi._core.checks import as_few, as_inputs, as_positive
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.plots.style import BLACK, BLUE, ORANGE, Axes, as_axes, spread
 from kosambi.posterior import Posterior, Prediction
 from kosambi.priors import GaussianProcess

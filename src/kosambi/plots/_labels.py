@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.errors import InputError, as_count
+from kosambi._core.checks import as_count
 from kosambi._core.types import Array, ArrayLike
 from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_prediction, label_probabilities
+from kosambi.errors import InputError
 from kosambi.plots.style import BLACK, BLUE, Axes, as_axes, class_style, plain
 
 

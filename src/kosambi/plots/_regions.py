@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.errors import InputError, as_level
+from kosambi._core.checks import as_level
 from kosambi._core.types import ArrayLike
+from kosambi.errors import InputError
 from kosambi.plots._functions import as_grid
 from kosambi.plots.style import Axes, as_axes, class_style, spread
 from kosambi.posterior import Posterior

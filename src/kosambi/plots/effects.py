@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kosambi._core.errors import InputError, as_count, as_few, as_level
+from kosambi._core.checks import as_count, as_few, as_level
 from kosambi._core.types import ArrayLike
+from kosambi.errors import InputError
 from kosambi.plots.average import Effect, averaged
 from kosambi.plots.style import (
     BLACK,

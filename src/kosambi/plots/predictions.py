@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_count, as_level
+from kosambi._core.checks import as_count, as_level
 from kosambi._core.types import Array, ArrayLike
 from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_prediction
+from kosambi.calibration.scores import point_prediction
+from kosambi.errors import InputError
 from kosambi.plots.style import BLACK, BLUE, ORANGE, Axes, as_axes, spread
 
 
@@ -69,13 +71,9 @@ def predictions(
     return axes
 
 
-def expected(law: PredictiveDistribution) -> Float[Array, "N *C"]:
+def expected(prediction: PredictiveDistribution) -> Float[Array, "N *C"]:
     """E y, for labels their probabilities; E f where an observation has no mean that is known."""
-    if law.likelihood.is_density and law.likelihood.has_moments:
-        mean = np.asarray(law.observation_mean)
-        if np.all(np.isfinite(mean)):
-            return mean
-    return np.asarray(law.mean)  # type: ignore[attr-defined]
+    return point_prediction(prediction)
 
 
 def interval(law: PredictiveDistribution, coverage: float) -> tuple[Array, Array] | None:

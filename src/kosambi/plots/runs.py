@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kosambi._core.errors import InputError
 from kosambi._core.types import ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.plots._functions import as_grid, drawn_functions
 from kosambi.plots.style import BLACK, BLUE, Axes, as_axes, class_style, spread
 from kosambi.posterior import Posterior

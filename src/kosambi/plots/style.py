@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.errors import InputError, as_inputs
+from kosambi._core.checks import as_inputs
 from kosambi._core.types import ArrayLike
+from kosambi.errors import InputError
 
 # matplotlib may be missing, so its classes cannot be named.
 Axes: TypeAlias = Any

@@ -13,11 +13,12 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.errors import InputError, as_inputs, check_key, is_traced
+from kosambi._core.checks import as_inputs, check_key, is_traced
 from kosambi._core.linalg import by_rows
 from kosambi._core.precision import at_rest, compiled, host_generator, public
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis, PointBasis, PointResidual
+from kosambi.errors import InputError
 from kosambi.posterior._matheron import MatheronDraws, draw_matheron
 from kosambi.priors import GaussianProcess, GaussianRandomElement
 from kosambi.priors.functions.draws import FunctionDraws

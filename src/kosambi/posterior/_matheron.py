@@ -21,9 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, RoundingWarning, as_inputs, is_traced
+from kosambi._core.checks import as_inputs, is_traced
 from kosambi._core.precision import Module, at_rest, compiled, public
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError, RoundingWarning
 from kosambi.priors import GaussianRandomElement
 from kosambi.priors.base import evaluate_mean
 from kosambi.target import Target

@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, SupportWarning, as_inputs, as_positive, is_traced
+from kosambi._core.checks import as_inputs, as_positive, is_traced
 from kosambi._core.linalg import host_blocks
 from kosambi._core.precision import compiled, lift, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis import AbstractBasis
+from kosambi.errors import InputError, SupportWarning
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior.prediction import Prediction
 from kosambi.posterior.summaries import likelihood_at

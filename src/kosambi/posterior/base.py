@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from jaxtyping import Int
 
-from kosambi._core.errors import InputError, WeightWarning, check_key
+from kosambi._core.checks import check_key
 from kosambi._core.html import table_html
 from kosambi._core.types import Key
 from kosambi.basis import AbstractBasis
+from kosambi.errors import InputError, WeightWarning
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import importance
 from kosambi.posterior._modes import ModeSummary, acceptance_of, find_mode_summary, report_of_mode

@@ -17,9 +17,10 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_count
+from kosambi._core.checks import as_count
 from kosambi._core.html import table_html
 from kosambi._core.types import Array
+from kosambi.errors import InputError
 from kosambi.likelihoods import CustomJoint, Gaussian
 from kosambi.posterior.importance import FEWEST_FOR_TAIL, LARGEST_PARETO_K, smoothed_weights
 from kosambi.priors import GaussianRandomElement

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.posterior.posterior import Posterior
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxtyping import Float
 
-from kosambi._core.errors import as_count
+from kosambi._core.checks import as_count
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.posterior import _arviz, _functions, _predictive
 from kosambi.posterior._matheron import MatheronDraws

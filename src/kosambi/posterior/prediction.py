@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_float_array, as_level
+from kosambi._core.checks import as_float_array, as_level
 from kosambi._core.html import table_html
 from kosambi._core.types import Array, ArrayLike
+from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.likelihoods.normal import normal_cdf
 from kosambi.posterior._quantiles import (

@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_float_array, as_inputs, is_traced
+from kosambi._core.checks import as_float_array, as_inputs, is_traced
 from kosambi._core.parameters import Configurable
 from kosambi._core.precision import Module, compiled, public
 from kosambi._core.representation import shown_value
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel
 from kosambi.priors.functions.expansions import AbstractExpansion
 

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_count, as_inputs, check_key, is_traced
+from kosambi._core.checks import as_count, as_inputs, check_key, is_traced
 from kosambi._core.linalg import count_above, eigh_decreasing
 from kosambi._core.precision import compiled, public, warn_once_if_single
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel
 from kosambi.priors.base import AbstractPrior, as_kernel, as_mean
 from kosambi.priors.functions.draws import FunctionDraws

@@ -15,10 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_count, as_float_array, as_inputs, check_finite, check_key, is_traced
+from kosambi._core.checks import as_count, as_float_array, as_inputs, check_finite, check_key, is_traced
 from kosambi._core.precision import Module, compiled, public
 from kosambi._core.representation import shown_value
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 
 
 class AbstractMeasure(Module):

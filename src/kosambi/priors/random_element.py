@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_count, as_float_array, as_inputs, as_positive, check_key, is_traced
+from kosambi._core.checks import as_count, as_float_array, as_inputs, as_positive, check_key, is_traced
 from kosambi._core.precision import Module, at_rest, compiled, public, warn_once_if_single
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel, Product
 from kosambi.priors.base import AbstractPrior, as_kernel, as_mean
 from kosambi.priors.functions.draws import FunctionDraws

@@ -14,9 +14,9 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError
 from kosambi._core.linalg import by_rows
 from kosambi._core.types import Array, Key
+from kosambi.errors import InputError
 from kosambi.kernels import AbstractFinite, AbstractKernel, Constant, Product, SquaredExponential
 from kosambi.kernels.stationary import select, squared_distance
 from kosambi.priors.measures import AbstractMeasure, GaussianMeasure, MixtureMeasure, PointMeasure

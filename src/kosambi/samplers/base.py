@@ -22,9 +22,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from kosambi._core.errors import ConvergenceWarning, InputError, as_float_array, check_finite
+from kosambi._core.checks import as_float_array, check_finite
 from kosambi._core.parameters import Configurable
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import ConvergenceWarning, InputError
 from kosambi.target import Target
 from kosambi.target.modes import Frame
 

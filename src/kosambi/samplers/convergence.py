@@ -26,8 +26,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.errors import InputError, as_count, as_float_array, check_finite
+from kosambi._core.checks import as_count, as_float_array, check_finite
 from kosambi._core.types import Array, ArrayLike
+from kosambi.errors import InputError
 
 R_HAT_LIMIT = 1.01
 """A run has converged when no coordinate has a nested R̂ above this: the start explains less than 2 % of a variance."""

@@ -16,10 +16,11 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import DivergenceError, InputError, StepSizeWarning, as_count, as_positive
+from kosambi._core.checks import as_count, as_positive
 from kosambi._core.precision import at_rest, host_generator, lift, public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import DivergenceError, InputError, StepSizeWarning
 from kosambi.samplers import diffusion as _diffusion
 from kosambi.samplers.base import AbstractSampler, Notes, as_initial, check_initial_shape
 from kosambi.samplers.convergence import MIN_LENGTH, from_variances, r_hat_limit

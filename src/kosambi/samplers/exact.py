@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 
-from kosambi._core.errors import InputError
 from kosambi._core.precision import at_rest, compiled, host_generator
 from kosambi._core.progress import Clock
 from kosambi._core.types import Array, Key
+from kosambi.errors import InputError
 from kosambi.samplers.base import AbstractSampler
 from kosambi.samplers.convergence import R_HAT_LIMIT
 from kosambi.samplers.report import GaussianDistribution, Particles, Report, report_of

@@ -25,8 +25,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from kosambi._core.errors import InputError, as_count, as_positive
+from kosambi._core.checks import as_count, as_positive
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.samplers.base import AbstractMarkovSampler, Info, Work, as_initial
 from kosambi.target.modes import Frame
 

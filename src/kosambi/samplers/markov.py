@@ -9,10 +9,10 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from kosambi._core.errors import PrecisionWarning
 from kosambi._core.precision import lift
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, Key
+from kosambi.errors import PrecisionWarning
 from kosambi.samplers import chains as _segment
 from kosambi.samplers.base import AbstractMarkovSampler, Notes
 from kosambi.samplers.chains import MAX_CHECKS, NUM_SUPERCHAINS, Segment, starting_points

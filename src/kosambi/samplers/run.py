@@ -7,11 +7,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from kosambi._core.errors import InputError, as_count, check_key, is_traced
+from kosambi._core.checks import as_count, check_key, is_traced
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.samplers import euler_maruyama, exact, tempering
 from kosambi.samplers import markov as _markov
 from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, as_initial, is_even

@@ -17,10 +17,11 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_count
+from kosambi._core.checks import as_count
 from kosambi._core.precision import host_generator, lift
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, Key
+from kosambi.errors import InputError
 from kosambi.samplers.base import AbstractSampler, Notes, is_even
 from kosambi.samplers.chains import NUM_SUPERCHAINS, starting_points
 from kosambi.samplers.convergence import r_hat_limit

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from kosambi._core.errors import FileError, InputError
+from kosambi.errors import FileError, InputError
 from kosambi.tables._names import checked_names
 from kosambi.tables._typed import pandas
 

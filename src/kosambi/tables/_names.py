@@ -6,7 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 
 UNNAMED = "Unnamed: "
 """What a column without a name is called, with its place, as in pandas."""
@@ -27,7 +27,7 @@ def as_known(name: str, known: Sequence[str], what: str = "The table") -> str:
 
     >>> as_known("prce", ["area", "price"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    kosambi._core.errors.InputError: The table has no column `prce`. Did you mean `price`? It has 2 columns: `area`, ...
+    kosambi.errors.InputError: The table has no column `prce`. Did you mean `price`? It has 2 columns: `area`, ...
     """
     if name in known:
         return name

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from kosambi._core.errors import FileError, InputError
+from kosambi.errors import FileError, InputError
 from kosambi.tables._csv import KNOWN, SEPARATORS, layout_of, read_csv, unreadable
 from kosambi.tables._names import as_known, checked_names
 from kosambi.tables._typed import pandas

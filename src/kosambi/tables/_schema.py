@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.tables._names import as_known, quoted
 from kosambi.tables._typed import KINDS, Kind, check_complete, kind_of, typed
 

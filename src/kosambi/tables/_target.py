@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.tables._names import quoted
 from kosambi.tables._typed import kind_of
 

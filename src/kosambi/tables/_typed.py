@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kosambi._core.errors import InputError
+from kosambi.errors import InputError
 from kosambi.tables._names import UNNAMED, quoted
 
 Kind = Literal["numeric", "boolean", "categorical"]

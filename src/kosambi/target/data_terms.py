@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError
 from kosambi._core.precision import Module, compiled
 from kosambi._core.types import Array
+from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.likelihoods.quadrature import Rule, finer
 

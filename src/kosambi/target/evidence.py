@@ -22,10 +22,11 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_inputs, is_traced
+from kosambi._core.checks import as_inputs, is_traced
 from kosambi._core.precision import compiled, public, warn_once_if_single
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis.points import Features, whitened_features
+from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean

@@ -15,9 +15,9 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from kosambi._core.errors import NumericalError
 from kosambi._core.precision import Module, compiled, host_generator, public
 from kosambi._core.types import Array, Key
+from kosambi.errors import NumericalError
 from kosambi.target.newton import newton
 from kosambi.target.target import Target
 

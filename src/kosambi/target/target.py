@@ -15,11 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import InputError, as_float_array, as_inputs, is_traced
+from kosambi._core.checks import as_float_array, as_inputs, is_traced
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import Module, at_rest, compiled, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis import AbstractBasis
+from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, data_value, quadratic_term
 

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.errors import DomainWarning, InputError, as_inputs, is_traced
+from kosambi._core.checks import as_inputs, is_traced
 from kosambi._core.linalg import host_blocks
 from kosambi._core.precision import Module, at_rest, compiled, lift, public, warn_once_if_single
 from kosambi._core.types import Array, ArrayLike
+from kosambi.errors import DomainWarning, InputError
 from kosambi.priors.base import evaluate_mean
 from kosambi.priors.functions.expansions import AbstractExpansion, FourierExpansion
 

@@ -1,7 +1,7 @@
-"""Exceptions, warnings, and the checks that every public call makes of its arguments.
+"""The checks that every public call makes of its arguments.
 
-A message names the call, what it got, and what would work. Checks look at values, so they apply to concrete
-arguments only: under a JAX trace the shapes are checked and the values pass.
+Checks look at values, so they apply to concrete arguments only: under a JAX trace the shapes are checked and the values
+pass.
 """
 
 from __future__ import annotations
@@ -10,66 +10,7 @@ import jax
 import numpy as np
 
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi._core.writing import printable
-
-
-class _PrintableError(ValueError):
-    """An error whose message may quote names from outside, which must not command a terminal."""
-
-    def __str__(self) -> str:
-        return printable(super().__str__(), lines=True)
-
-
-class InputError(_PrintableError):
-    """An argument has the wrong shape, type or value; the message says the remedy."""
-
-
-class NumericalError(ArithmeticError):
-    """A computation broke down in floating point; the message says what to change."""
-
-
-class DivergenceError(NumericalError):
-    """A simulation left the range of floating point; the message says which step would be stable."""
-
-
-class FileError(_PrintableError):
-    """A file cannot be written, or is not what `kosambi.save` wrote; the message names the file and the remedy."""
-
-
-class ConvergenceWarning(UserWarning):
-    """A sampler stopped before its particles had forgotten where they began."""
-
-
-class StepSizeWarning(UserWarning):
-    """A step is too long for the simulation to be stable."""
-
-
-class PrecisionWarning(UserWarning):
-    """Work that kosambi does in float64 is about to run in float32."""
-
-
-class RoundingWarning(UserWarning):
-    """A number that cannot be negative came out so by more than rounding, and was set to zero."""
-
-
-class HyperparameterWarning(UserWarning):
-    """Hyperparameters were learned from data that say little, or not to the end."""
-
-
-class DomainWarning(UserWarning):
-    """A function is evaluated over a wider range than it was drawn for."""
-
-
-class SupportWarning(UserWarning):
-    """A prediction is asked for where the prior has next to no variance."""
-
-
-class WeightWarning(UserWarning):
-    """Importance weights are too uneven for what was made from them."""
-
-
-class TruncationWarning(UserWarning):
-    """Fewer points or functions were kept than were asked for."""
+from kosambi.errors import InputError
 
 
 def is_traced(value: object) -> bool:
