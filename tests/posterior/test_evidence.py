@@ -28,7 +28,7 @@ def target_of(potential="projected"):
 
 
 def log_masses(potential):
-    """log of p(y | w) N(w; 0, 1) dw on the grid, by NumPy alone; "optimal" averages log p over what w leaves out of f."""
+    """log of p(y | w) N(w; 0, 1) dw on the grid, by NumPy alone; "optimal" averages log p over the residual of f."""
     rate = np.exp(-0.5 * np.square(X[:, 0] / 1.5))
     psi, sigma = 2.0 * rate, 2.0 * np.sqrt(1.0 - rate**2)
     xi = np.linspace(-7.0, 7.0, 1_000) if potential == "optimal" else np.zeros(1)
