@@ -65,8 +65,8 @@ def coverage(prediction: PredictiveDistribution, y: ArrayLike, levels: ArrayLike
     >>> gaussian = ko.likelihoods.Gaussian(0.1)
     >>> posterior = ko.infer(jax.random.key(0), ko.kernels.Matern52(), gaussian, x[::2], y[::2])
     >>> print(ko.calibration.coverage(posterior.predict(x[1::2]), y[1::2], [0.5, 0.95]))
-    50 % intervals: 51.5 % inside, expected 50.0 ± 3.5 %
-    95 % intervals: 96.5 % inside, expected 95.0 ± 1.5 %
+    50 % intervals: 49.0 % inside, expected 50.0 ± 3.5 %
+    95 % intervals: 96.0 % inside, expected 95.0 ± 1.5 %
     """
     prediction = as_prediction(prediction)
     y, wanted = as_held_out(prediction, y), as_levels("levels", levels)

@@ -13,7 +13,7 @@ from kosambi._core.checks import as_float_array, as_level
 from kosambi._core.types import Array, ArrayLike
 from kosambi.calibration.checks import PredictiveDistribution, as_held_out, as_levels, has_order
 from kosambi.errors import InputError
-from kosambi.likelihoods import AbstractLikelihood, Bernoulli
+from kosambi.likelihoods import AbstractLikelihood
 
 
 class _Summaries:
@@ -111,7 +111,7 @@ class TemperedLabels(_Summaries):
     def probability(self) -> Float[Array, "N *L"]:
         """P(y = 1), (N,), for `Bernoulli`; P(y = k), (N, L), for `Categorical` and `Ordinal`."""
         table = np.exp(self._logarithms)
-        return np.ascontiguousarray(table[:, 1]) if isinstance(self.likelihood, Bernoulli) else table
+        return np.ascontiguousarray(table[:, 1]) if self.likelihood.is_binary else table
 
     @property
     def observation_mean(self) -> Float[Array, "N *C"]:

@@ -127,7 +127,7 @@ def calibration_report(
     >>> gaussian = ko.likelihoods.Gaussian(0.1)                                 # half of the noise there is
     >>> posterior = ko.infer(jax.random.key(0), ko.kernels.Matern52(), gaussian, x[::2], y[::2])
     >>> print(ko.calibration.calibration_report(posterior.predict(x[1::2]), y[1::2]).verdict)
-    Too sure: intervals are too narrow, 67.5 % inside where 95.0 % are expected.
+    Too sure: intervals are too narrow, 67.0 % inside where 95.0 % are expected.
     """
     prediction = as_prediction(prediction)
     y = as_held_out(prediction, y)
