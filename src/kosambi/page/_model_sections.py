@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +9,7 @@ import jax
 import numpy as np
 
 from kosambi import plots
-from kosambi._version import __version__
+from kosambi._core.writing import versions
 from kosambi.page._facts import Facts
 from kosambi.page._html import Child, Markup, section, table, tag
 from kosambi.page._numbers import seconds_spent
@@ -152,11 +150,7 @@ def warnings_section(facts: Facts) -> Markup:
 
 def versions_section(facts: Facts) -> Markup:
     """With what it was made, and how long that took."""
-    packages = {"kosambi": __version__, "Python": platform.python_version()}
-    packages |= {
-        name: importlib.metadata.version(name) for name in ("jax", "numpy", "scipy", "scikit-learn", "matplotlib")
-    }
-    versions: list[list[Child]] = [[name, version] for name, version in packages.items()]
+    packages: list[list[Child]] = [[name, version] for name, version in versions().items()]
     times: list[list[Child]] = [[name, f"{seconds:.2f}"] for name, seconds in seconds_spent(facts).items()]
     return section(
         "versions",
@@ -164,7 +158,7 @@ def versions_section(facts: Facts) -> Markup:
         tag(
             "div",
             table(["Step", "Seconds"], times, "Wall clock, compilation included", numbers=(1,)),
-            table(["Package", "Version"], versions, "What the page was made with"),
+            table(["Package", "Version"], packages, "What the page was made with"),
             class_="grid",
         ),
     )
