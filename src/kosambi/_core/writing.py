@@ -1,20 +1,17 @@
 """What leaves the program: files that are whole or not there, numbers as JSON, names on a terminal, version lists.
 
-Needs nothing but the standard library, so that the command line can use it before JAX is imported.
+Needs nothing but the standard library, and little of it at once, so that the command line answers before JAX is there.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import importlib.metadata
 import math
 import os
 import platform
 import secrets
-import shutil
 import stat
-import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -62,6 +59,7 @@ def write_atomically(
     Raises:
         OSError: the file cannot be written there; what was there before still is.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_atomically(Path(folder) / "note.txt", "first\n")
     ...     write_atomically(Path(folder) / "note.txt", lambda file: file.write(b"second\n"))
@@ -115,6 +113,9 @@ def rescue(write: Callable[[Path], object]) -> str:
     Arguments:
         write: writes to the folder it is given, one in the temporary, the home or the current folder.
     """
+    import shutil
+    import tempfile
+
     for candidate in (tempfile.gettempdir, lambda: str(Path.home()), os.getcwd):
         folder = None
         try:
@@ -163,6 +164,8 @@ def versions(*further: str) -> dict[str, str]:
     >>> list(versions())[:3]
     ['kosambi', 'python', 'jax']
     """
+    import importlib.metadata
+
     found = {"kosambi": __version__, "python": platform.python_version()}
     for name in dict.fromkeys((*REQUIRED, *OPTIONAL, *further)):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
