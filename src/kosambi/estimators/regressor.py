@@ -91,7 +91,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             raise InputError(
                 f"`likelihood` {type(likelihood).__name__} is for labels. Use `ProjectedLangevinClassifier`."
             )
-        if np.ndim(getattr(likelihood, "noise", 0.0)) > 0:
+        if likelihood.num_rows is not None:
             raise InputError(
                 "`likelihood` has one noise for each observation, but a fit puts rows in an order of its own. Use "
                 "`sample_weight`, or `kosambi.infer`."

@@ -114,7 +114,7 @@ def has_period(kernel: AbstractKernel) -> bool:
 
 
 def _with_period(kernel: AbstractKernel, periods: np.ndarray) -> AbstractKernel:
-    """The kernel with periods from one a column, where they are positive."""
+    """The kernel with periods from one per column, where they are positive."""
     if isinstance(kernel, AbstractCombination):
         return with_fields(kernel, kernels=tuple(_with_period(part, periods) for part in kernel.kernels))
     if not isinstance(kernel, Periodic):

@@ -94,7 +94,6 @@ class Bernoulli(AbstractLikelihood):
         return (2.0 if self.link == "logit" else 1.0) * (2.0 * y - 1.0)
 
     def raw_mean(self, f: Array) -> Array:
-        """P(y = 1)."""
         return jax.nn.sigmoid(f) if self.link == "logit" else ndtr(f)
 
     def raw_variance(self, f: Array) -> Array:

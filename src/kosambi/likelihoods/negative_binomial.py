@@ -94,7 +94,7 @@ class NegativeBinomial(AbstractCounts):
         return exponential_moments(mean, deviation, 1.0, self.dispersion)
 
     def cdf_width(self, y: np.ndarray) -> np.ndarray:
-        """The relative deviation of the count."""
+        """The relative standard deviation of the count, or half a unit."""
         return np.minimum(0.5, np.sqrt(self.dispersion + 1.0 / (np.maximum(y, 0.0) + 1.0)))
 
     def thresholds(self, y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray | None, np.ndarray] | None:

@@ -28,12 +28,12 @@ _STEPS = np.linspace(-6.5, 6.5, 105)
 
 
 def normal_density(z: Array) -> Array:
-    """φ(z); traceable."""
+    """The standard normal density φ(z); traceable."""
     return jnp.exp(-0.5 * jnp.square(z) - 0.5 * LOG_2PI)
 
 
 def normal_cdf(z: np.ndarray) -> np.ndarray:
-    """Φ(z), with NumPy."""
+    """The standard normal cdf Φ(z), with NumPy."""
     from scipy.special import ndtr  # here, because SciPy doubles what `import kosambi` adds to `import jax`
 
     return np.asarray(ndtr(z))

@@ -59,7 +59,7 @@ class Ordinal(AbstractLikelihood):
 
     @property
     def num_classes(self) -> int:
-        """K + 1."""
+        """How many classes there are, one more than cut points."""
         return int(self.cut_points.shape[0]) + 1
 
     @property

@@ -125,7 +125,7 @@ class Poisson(AbstractCounts):
         return squared_rate_log_predictive(y, mean, deviation)
 
     def cdf_width(self, y: np.ndarray) -> np.ndarray:
-        """The relative deviation of the count, or half a unit."""
+        """The relative standard deviation of the count, or half a unit."""
         if self.link == "square":
             return np.full(np.shape(y), 0.5)
         return np.minimum(0.5, (np.maximum(y, 0.0) + 1.0) ** -0.5)

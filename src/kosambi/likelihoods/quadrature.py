@@ -32,7 +32,7 @@ ONE_BY_ONE = "one by one"
 """A loop over single nodes, whose derivative computes them again: the fastest to compile, and it holds the least.
 For derivatives in hyperparameters, and for integrals that are evaluated once."""
 EVALUATIONS = (AT_ONCE, IN_GROUPS, ONE_BY_ONE)
-"""The three ways."""
+"""The ways to evaluate a sum over nodes."""
 
 # Nodes of a group. Fewer than two groups are written out as one.
 _GROUP = 17

@@ -37,7 +37,7 @@ class Rescaled(NamedTuple):
     """A likelihood of z that has become one of y = location + scale·z, and what became of f."""
 
     likelihood: Any
-    """That of y."""
+    """The likelihood of y."""
     location: float
     """Its latent function is location + scale·f; 0 where f has no unit."""
     scale: float

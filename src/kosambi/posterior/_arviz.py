@@ -14,7 +14,6 @@ from kosambi._core.precision import public
 from kosambi._core.types import Array
 from kosambi._version import __version__
 from kosambi.posterior._predictive import latent_distribution
-from kosambi.posterior.summaries import likelihood_at
 from kosambi.samplers import Particles, Report
 from kosambi.target import Target
 
@@ -104,7 +103,7 @@ def log_likelihoods(target: Target, particles: Particles) -> Float[Array, "J N"]
     values = np.empty(latent.means.shape[:2])
     size = _VALUES_AT_ONCE // int(np.prod([latent.means.shape[0], *latent.means.shape[2:]]))
     for part in host_blocks(len(latent.deviation), size):
-        likelihood = likelihood_at(target.likelihood, part)
+        likelihood = target.likelihood.at_rows(part)
         means, deviation = latent.means[:, part], latent.deviation[part]
         values[:, part] = likelihood.log_predictive_density(target.y[part], means, deviation)
     return values if target.weights is None else values * np.asarray(target.weights)

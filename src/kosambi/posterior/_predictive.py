@@ -21,7 +21,6 @@ from kosambi.basis import AbstractBasis
 from kosambi.errors import InputError, SupportWarning
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior.prediction import Prediction
-from kosambi.posterior.summaries import likelihood_at
 from kosambi.priors import GaussianRandomElement
 from kosambi.priors.base import evaluate_mean
 from kosambi.samplers import Particles
@@ -70,7 +69,7 @@ def log_predictive_density(
         raise InputError(f"`y_new` has shape {y.shape} for {len(x)} inputs. Give one observation per input.")
     values, support = np.empty(len(x)), np.empty(len(x))
     for part in host_blocks(len(x), _rows_at_once(target, particles)):
-        at = likelihood_at(likelihood, part) if noise is not None else likelihood
+        at = likelihood.at_rows(part) if noise is not None else likelihood
         block = _predict(target, particles, x[part], at, noise is not None, largest_variance)
         values[part], support[part] = block.log_density(y[part]), block.support
     _support_note(target, support)
@@ -118,7 +117,7 @@ def _predict(
 ) -> Prediction:
     latent = latent_distribution(target, particles, x)
     support = np.clip(latent.prior_variance / largest_variance, 0.0, 1.0)
-    is_known = is_noise_given or not (isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1)
+    is_known = is_noise_given or likelihood.num_rows is None
     return Prediction(likelihood, latent.means, latent.deviation, support, is_noise_known=is_known)
 
 

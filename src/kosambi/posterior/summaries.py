@@ -24,11 +24,6 @@ from kosambi.likelihoods.quadrature import Rule, numbered_rule, trapezoidal
 _VALUES_AT_ONCE = 2**20
 
 
-def likelihood_at(likelihood: AbstractLikelihood, points: Any) -> AbstractLikelihood:
-    """The likelihood at some of the inputs, where it holds one noise for each."""
-    return likelihood.at_rows(points)
-
-
 @public
 def moments(likelihood: AbstractLikelihood, means: Array, deviation: Array) -> tuple[Array, Array]:
     """Mean and variance of an observation under the mixture: (N,) each, or (N, C) for classes."""
@@ -76,7 +71,7 @@ def _by_rule(
         filled = np.resize(chosen, 2 ** max(5, int(np.ceil(np.log2(len(chosen))))))
         arrays = (means[:, filled], deviation[filled], *(v[filled] for v in others))
         rule = rule_of(int(number))
-        values = _by_blocks(functools.partial(function, rule), likelihood_at(likelihood, filled), *arrays)
+        values = _by_blocks(functools.partial(function, rule), likelihood.at_rows(filled), *arrays)
         results = results or [np.empty((deviation.shape[0], *value.shape[1:])) for value in values]
         for result, value in zip(results, values, strict=True):
             result[chosen] = value[: len(chosen)]
@@ -94,7 +89,7 @@ def _by_blocks(
     results: list[Array] = []
     for part in host_blocks(num_points, size):
         arrays = (means[:, part], deviation[part], *(v[part] for v in others))
-        block = at_rest(function(likelihood_at(likelihood, part), *arrays))
+        block = at_rest(function(likelihood.at_rows(part), *arrays))
         results = results or [np.empty((num_points, *value.shape[1:])) for value in block]
         for result, value in zip(results, block, strict=True):
             result[part] = value
