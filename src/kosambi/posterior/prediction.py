@@ -21,14 +21,16 @@ from kosambi._core.types import Array, ArrayLike
 from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.likelihoods.normal import normal_cdf
-from kosambi.posterior._quantiles import (
+from kosambi.posterior.summaries import (
     continuous_quantile,
     count_quantile,
     highest_density,
     highest_probability,
     likeliest_counts,
+    log_density,
+    moments,
+    probabilities,
 )
-from kosambi.posterior.summaries import log_density, moments, probabilities
 
 _BLOCK_VALUES = 2**19
 # Inputs in the table of a notebook.

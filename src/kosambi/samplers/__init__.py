@@ -6,11 +6,10 @@ from typing import Any
 from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, Info, State, Work
 from kosambi.samplers.convergence import R_HAT_LIMIT, effective_sample_size, mcse, nested_r_hat
 from kosambi.samplers.euler_maruyama import EulerMaruyama
-from kosambi.samplers.exact import Exact
 from kosambi.samplers.hmc import HMC
 from kosambi.samplers.mala import MALA
 from kosambi.samplers.report import GaussianDistribution, LadderReport, LogEvidence, Particles, Report
-from kosambi.samplers.run import sample
+from kosambi.samplers.run import Exact, sample
 from kosambi.samplers.tempering import Tempering
 
 __all__ = [

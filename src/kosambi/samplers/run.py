@@ -1,28 +1,61 @@
-"""`kosambi.sample`: particles from a target, by any sampler, with a report."""
+r"""`kosambi.sample`: particles from a target, by any sampler, with a report; in closed form where there is one.
+
+For a Gaussian likelihood, c(y, f) = (y − f)²/2σ², both potentials are quadratic in the whitened coordinates,
+
+    V(w) = ½|Rw − q|² + ½|w|² + constant,   so   w ~ N(H⁻¹Rᵀq, H⁻¹),   H = I + RᵀR,
+
+and J draws cost one factorisation of an M×M matrix. RᵀR is the normal matrix of the data, R and q come from a QR
+factorisation, so that no digits are lost to squaring (`data_terms.QuadraticTerm`). All other samplers iterate, each in
+a module of its own.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
 import numpy as np
 
 from kosambi._core.checks import as_count, check_key, is_traced
 from kosambi._core.linalg import one_blas_thread
-from kosambi._core.precision import public
+from kosambi._core.precision import at_rest, compiled, host_generator, public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
-from kosambi.samplers import euler_maruyama, exact, tempering
+from kosambi.samplers import euler_maruyama, tempering
 from kosambi.samplers import markov as _markov
 from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, as_initial, is_even
+from kosambi.samplers.convergence import R_HAT_LIMIT
 from kosambi.samplers.euler_maruyama import EulerMaruyama
-from kosambi.samplers.exact import Exact
 from kosambi.samplers.hmc import HMC
 from kosambi.samplers.mala import MALA
-from kosambi.samplers.report import Particles, Report
+from kosambi.samplers.report import GaussianDistribution, Particles, Report, report_of
 from kosambi.samplers.tempering import Tempering
 from kosambi.target import Target
+from kosambi.target.data_terms import QuadraticTerm
+
+
+class Exact(AbstractSampler):
+    """Independent draws in closed form, for `Gaussian` likelihoods with one known noise or one per observation.
+
+    >>> import jax, numpy as np, kosambi as ko
+    >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52()), x[::10])
+    >>> target = ko.Target(basis, ko.likelihoods.Gaussian(0.1), x, np.sin(3 * x[:, 0]))
+    >>> particles, report = ko.sample(jax.random.key(0), target, ko.samplers.Exact(), num_particles=100)
+    >>> report.steps, report.r_hat, particles.distribution.mean.shape
+    (0, 1.0, (5,))
+    """
+
+    name: ClassVar[str] = "exact"
+
+    @staticmethod
+    def applies_to(target: Target) -> bool:
+        """Whether the potential is quadratic."""
+        return isinstance(target.term, QuadraticTerm)
+
 
 BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in (MALA, HMC, Exact, EulerMaruyama, Tempering)}
 LARGEST_FOR_TEMPERING = 50_000
@@ -91,7 +124,7 @@ def sample(
     clock, stop = Clock(), Interruption(on_interrupt)
     with Progress(progress) as display, one_blas_thread(target.basis.size):
         if isinstance(chosen, Exact):
-            particles, report = exact.run(key, target, num_particles, clock)
+            particles, report = draw_exactly(key, target, num_particles, clock)
         elif isinstance(chosen, EulerMaruyama):
             particles, report = euler_maruyama.run(
                 key, target, chosen, start, num_particles, display, clock, dtype, stop
@@ -159,3 +192,43 @@ def _as_precision(precision: object) -> Any:
     if not isinstance(precision, str) or precision not in PRECISIONS:
         raise InputError(f'`precision` must be "float64" or "float32". Got {precision!r}.')
     return PRECISIONS[str(precision)]
+
+
+def draw_exactly(key: Key, target: Target, num_particles: int, clock: Clock) -> tuple[Particles, Report]:
+    """The posterior distribution of the coordinates, and draws from it."""
+    if not isinstance(target.term, QuadraticTerm):
+        raise InputError(
+            f"`Exact` needs a `Gaussian` likelihood, whose posterior is normal. Got "
+            f'`{type(target.likelihood).__name__}`. Use sampler="auto".'
+        )
+    found = at_rest(_posterior(target.term))
+    noise = host_generator(key).normal(size=(num_particles, found.mean.shape[0]))
+    w = found.mean + noise @ found.root.T
+    energy = np.asarray(target.potential(np.asarray(target.basis.colour(w)))).mean()
+    report = report_of(
+        target,
+        clock,
+        Exact.name,
+        converged=True,
+        r_hat=1.0,
+        r_hat_limit=R_HAT_LIMIT,
+        r_hat_by_coordinate=np.ones(found.mean.shape[0]),
+        ess=float(num_particles),
+        ess_tail=float(num_particles),
+        acceptance_by_particle=np.ones(num_particles),
+        energy=np.array([energy]),
+        energy_steps=np.zeros(1, dtype=np.int64),
+        r_hat_trace=np.ones(1),
+    )
+    return Particles.from_whitened(target, w, found), report
+
+
+@compiled
+def _posterior(term: QuadraticTerm) -> GaussianDistribution:
+    # The factor of I + RᵀR from a QR of [R; I]: its smallest eigenvalues keep all their digits.
+    size = term.root.shape[1]
+    stacked = jnp.concatenate([term.root, jnp.eye(size, dtype=term.root.dtype)])
+    basis, upper = jnp.linalg.qr(stacked)
+    aim: Array = basis[: term.root.shape[0]].T @ term.aim
+    mean = jsl.solve_triangular(upper, aim, lower=False)
+    return GaussianDistribution(mean, jsl.solve_triangular(upper, jnp.eye(size, dtype=term.root.dtype), lower=False))
