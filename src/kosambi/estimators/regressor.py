@@ -28,9 +28,10 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
     A fit does not depend on the order of the rows, and rows that occur twice are the same as rows of weight two.
 
     Arguments:
-        likelihood: "gaussian", "student_t" (outliers), "heteroscedastic" (noise that varies), "poisson",
-            "negative_binomial" (counts), "gamma" (positive numbers), or an object from `kosambi.likelihoods`, whose
-            parameters are in the units of y and are where the search for better ones begins.
+        likelihood: "gaussian", "student_t", "laplace" (outliers), "heteroscedastic" (noise that varies), "poisson",
+            "negative_binomial", "zero_inflated_poisson" (counts), "gamma", "exponential" (positive numbers), or an
+            object from `kosambi.likelihoods`, whose parameters are in the units of y and are where the search for
+            better ones begins.
         kernel: of standardised inputs, and of standardised y for likelihoods of real numbers; its parameters are where
             the search begins. None: `Matern52` with a lengthscale for each column.
         n_inducing: M: a number; "auto", or None, which is the same, for as many as predictions can use; "all" for every
