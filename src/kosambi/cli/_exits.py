@@ -42,6 +42,7 @@ class _Ending:
         self.lock = threading.Lock()
         self.is_committing = False
         self.is_patient = False
+        self.is_told = False
         self.written: list[str] = []
         self.partial: set[Path] = set()
 
@@ -67,13 +68,33 @@ def heeding_signals() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _say(_ending.text)
-        raise SystemExit(_ending.code) from None
+        _tell()
+        _end()
     except SystemExit:
-        if _ending.signal is not None:
-            # Whatever became of the exception that the signal raised.
-            raise SystemExit(_ending.code) from None
-        raise
+        if _ending.signal is None:
+            raise
+        # Whatever became of the exception that the signal raised; a command that takes its time has said so.
+        if not _ending.is_patient:
+            _tell()
+        _end()
+
+
+def _end() -> None:
+    """End the program after a signal; what was begun has been undone by now."""
+    if _ending.is_patient:
+        raise SystemExit(_ending.code) from None
+    # At once: to take the interpreter down is to wait for compiled code that still runs, which jaxlib may not survive.
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(_ending.code)
+
+
+def _tell() -> None:
+    """Say once what became of it."""
+    if not _ending.is_told:
+        _ending.is_told = True
+        _say(_ending.text)
 
 
 def _install() -> None:
@@ -114,8 +135,8 @@ def _watch(reading: socket.socket) -> None:
     for folder in _ending.partial:
         shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
-        restored = _RESTORE if os.isatty(2) else ""
-        os.write(2, f"{restored}{printable(_ending.text)}\n".encode())
+        text = (_RESTORE if os.isatty(2) else "") + ("" if _ending.is_told else f"{printable(_ending.text)}\n")
+        os.write(2, text.encode())
     os._exit(_ending.code)
 
 
@@ -163,12 +184,13 @@ def guarded(*, debug: bool) -> Iterator[None]:
     import typer
 
     _ending.written.clear()
+    _ending.is_told = False
     try:
         yield
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except KeyboardInterrupt:
-        _say(_ending.text)
+        _tell()
         raise typer.Exit(_ending.code) from None
     except BrokenPipeError:
         # Whoever read our output has seen enough; nothing more may be written, not even at exit.
