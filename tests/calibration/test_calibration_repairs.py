@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 
 import jax
@@ -11,11 +12,13 @@ import scipy.stats
 
 import kosambi as ko
 from kosambi import calibration as cal
-from kosambi.calibration import crps as _crps
 from kosambi.errors import HyperparameterWarning, InputError
 from kosambi.posterior import Prediction
 from tests.calibration.predictions import DEVIATION, KEY, MEANS, many, prediction_of, simulated
 from tests.cases import cases
+
+# The module; the package has the function of the same name.
+_crps = importlib.import_module("kosambi.calibration.crps")
 
 lk = ko.likelihoods
 LEVEL = 1e-3

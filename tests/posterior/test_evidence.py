@@ -153,6 +153,15 @@ def test_the_evidence_has_no_seed_of_its_own():
     assert pickle.loads(pickle.dumps(posterior)).log_evidence == found[0]
 
 
+def test_a_mode_survives_a_file(tempered, tmp_path):
+    part = tempered.by_mode()[1]
+    part.save(tmp_path / "mode.kosambi")
+    again = ko.load(tmp_path / "mode.kosambi")
+    assert again.mode_share == part.mode_share
+    assert again.log_evidence == part.log_evidence
+    assert again.report == part.report
+
+
 def test_asking_changes_nothing():
     x = np.linspace(-1.0, 1.0, 40)[:, None]
     prior = ko.GaussianRandomElement(ko.kernels.Matern52(0.2), ko.measures.empirical(x))
