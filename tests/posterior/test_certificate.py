@@ -308,7 +308,7 @@ def test_bad_input():
         nystrom.certificate()
     joint = lk.CustomJoint(lambda y, f: ((y - f) ** 2).sum())
     posterior = ko.infer(jax.random.key(0), element, joint, x, y, num_inducing=5)
-    with pytest.raises(InputError, match="does not split over data"):
+    with pytest.raises(InputError, match="does not split over observations"):
         posterior.certificate()
     gaussian = ko.infer(jax.random.key(0), ko.kernels.Matern52(), lk.Gaussian(), x, y, num_inducing=5)
     with pytest.raises(InputError, match="`num_nodes` must be at least 1"):

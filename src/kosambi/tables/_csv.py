@@ -93,6 +93,7 @@ def _sniffed(sample: str) -> str:
 
 
 def read_csv(path: str, layout: Layout, text: Sequence[str]) -> Any:
+    """The rows of a file as a data frame, the columns `text` as text; decimals are read to the last digit."""
     pd = pandas()
     # Later versions read decimals exactly by themselves, and warn of the option.
     is_old = tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
