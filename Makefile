@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format docs test-reproduction reproduce reproduce-quick clean
+.PHONY: help demo test test-slow test-oldest lint format docs test-reproduction reproduce reproduce-quick clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -43,11 +43,21 @@ lint: $(VENV)/.dev-installed ## style, types, and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Two workers with one thread of BLAS each, and one cache of compiled programs for both.
+PYTEST := OPENBLAS_NUM_THREADS=1 JAX_COMPILATION_CACHE_DIR=$(CURDIR)/.pytest_cache/compiled \
+	JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2 $(BIN)/pytest -n 2 --dist worksteal
+
 test: lint ## lint, then all tests but the slow ones
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+	$(PYTEST)
 
 test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
-	$(BIN)/pytest -m slow
+	$(PYTEST) -m slow
+
+test-oldest: ## a short walk through everything with the lowest versions that pyproject.toml allows
+	$(PYTHON) -m venv .venv-oldest
+	$(PYTHON) tests/oldest.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install -q --disable-pip-version-check -c .venv-oldest/constraints.txt -e ".[cli,parquet,arviz]" pytest pytest-xdist beartype
+	OPENBLAS_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -m smoke tests/test_smoke.py
 
 test-reproduction: $(VENV)/.dev-installed ## all tests of the paper's experiments
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "slow or not slow" \
@@ -67,5 +77,5 @@ docs: $(VENV)/.docs-installed ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) site demo reproduction/output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-oldest site demo reproduction/output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find src tests reproduction -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
 """The lowest versions that pyproject.toml allows, as constraints for pip: what `make test-oldest` installs.
 
-    python tests/oldest.py > constraints.txt
+python tests/oldest.py > constraints.txt
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ EXTRAS = ("plots", "pandas", "arviz", "parquet")
 
 
 def constraints(text: str) -> list[str]:
-    """`name==lowest` for each dependency in the text of a pyproject.toml.
+    r"""`name==lowest` for each dependency in the text of a pyproject.toml.
 
-    >>> constraints('[project]\\ndependencies = ["jax>=0.9"]\\n[project.optional-dependencies]\\n' +
-    ...             'plots = ["matplotlib>=3.9.2"]\\npandas = []\\narviz = []\\nparquet = []')
+    >>> constraints('[project]\ndependencies = ["jax>=0.9"]\n[project.optional-dependencies]\n' +
+    ...             'plots = ["matplotlib>=3.9.2"]\npandas = []\narviz = []\nparquet = []')
     ['jax==0.9', 'matplotlib==3.9.2']
     """
     project = tomllib.loads(text)["project"]
