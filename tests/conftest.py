@@ -9,6 +9,12 @@ import pytest
 
 import kosambi as ko
 
+# Programs that one worker has compiled are read by the others, and by the next run. Processes that tests start have no
+# part in it: one that is killed while writing would leave half a program.
+if jax.config.jax_compilation_cache_dir is None:
+    jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 # Memory maps of a process above which compiled programs are thrown away: at 65,530 the compiler crashes.
 MOST_MAPS = 30_000
 
