@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-import problems
-
 import hyperparameters
+import problems
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::kosambi.errors.SupportWarning")]
 SPLITS = range(5)
