@@ -125,6 +125,8 @@ def test_deviations_broadcast(rng):
             np.testing.assert_allclose(compute(mean, deviation, rule), full, rtol=1e-12)
 
 
+# Slow ones are compiled with optimisation, which this is about.
+@pytest.mark.slow
 def test_it_is_quick():
     """In processor time, after compiling: below a millisecond for one input and 100 functions of three classes."""
     generator = np.random.default_rng(0)
