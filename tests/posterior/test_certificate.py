@@ -35,11 +35,12 @@ def expected_cost(likelihood, y, f, deviation):
 
 
 def delta_on(target, w):
-    """Δ at whitened coordinates w (G, M), datum by datum, from the residual variance by dense linear algebra."""
+    """Δ at whitened coordinates w (G, M), observation by observation, from the residual variance by dense linear algebra."""
     z, x = target.basis.inducing_points, target.x
     kernel = target.basis.prior.kernel
     cross, gram = kernel(x, z), kernel(z)
-    residual = np.diag(kernel(x) - cross @ np.linalg.solve(gram, cross.T))
+    # At an inducing point it is zero, up to rounding.
+    residual = np.maximum(np.diag(kernel(x) - cross @ np.linalg.solve(gram, cross.T)), 0.0)
     weights = cross @ np.linalg.inv(np.linalg.cholesky(gram)).T
     total = np.zeros(len(w))
     for n in range(len(x)):
