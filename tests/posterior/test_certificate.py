@@ -35,7 +35,7 @@ def expected_cost(likelihood, y, f, deviation):
 
 
 def delta_on(target, w):
-    """Δ at whitened coordinates w (G, M), observation by observation, from the residual variance by dense linear algebra."""
+    """Δ at whitened coordinates w (G, M), per observation, from the residual variance by dense linear algebra."""
     z, x = target.basis.inducing_points, target.x
     kernel = target.basis.prior.kernel
     cross, gram = kernel(x, z), kernel(z)
