@@ -16,7 +16,7 @@ from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis, RitzBasis, inducing
 from kosambi.errors import InputError
-from kosambi.kernels import AbstractKernel
+from kosambi.kernels import AbstractKernel, column_scales
 from kosambi.learning import Selection, select_inducing
 from kosambi.learning.sizes import as_num_inducing, distinct_rows
 from kosambi.likelihoods import AbstractLikelihood
@@ -66,8 +66,8 @@ def infer(
         y: (N,), the observations.
         num_inducing: M: a number, at most N; "auto", or None, which is the same, for as many as predictions can use
             (see `select_inducing`; `posterior.selection` says why so many); "all" for every distinct row.
-        inducing_points: "greedy", "kmeans", "uniform", or the points themselves, (M, D). What "auto" compares are
-            greedy points; of the other kinds as many are taken.
+        inducing_points: "greedy", "kmeans" (in units of the lengthscales), "uniform", or the points themselves, (M, D).
+            What "auto" compares are greedy points; of the other kinds as many are taken.
         basis: "auto" ("point" for a `GaussianProcess`, "ritz" for a `GaussianRandomElement`), "point", "ritz",
             "nystrom", "inducing", a basis class, or a finished basis.
         potential: "auto", "projected" (the paper's) or "optimal"; see `Target`.
@@ -214,4 +214,6 @@ def _points(
     assert isinstance(number, int)
     if how == "greedy":
         return x[inducing.greedy_variance(prior, x, number)]
-    return x[inducing.kmeans(key, x, number) if how == "kmeans" else inducing.uniform(key, x, number)]
+    if how == "kmeans":
+        return x[inducing.kmeans(key, x / column_scales(prior.kernel, np.asarray(x)), number)]
+    return x[inducing.uniform(key, x, number)]

@@ -9,7 +9,7 @@ import pytest
 
 import kosambi as ko
 from kosambi.errors import HyperparameterWarning, InputError, NumericalError
-from kosambi.learning import _evidence, _paper, _rounds
+from kosambi.learning import _paper, _points, _rounds
 from kosambi.learning._rows import subset, thinned
 from kosambi.learning._search import Record, minimise
 from tests.learning.curves import KEY, NOISE, curve
@@ -278,7 +278,7 @@ def test_interrupting_the_last_steps_keeps_what_was_found(monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_evidence, "search_together", interrupt)
+    monkeypatch.setattr(_points, "search_together", interrupt)
     with pytest.warns(HyperparameterWarning, match="interrupted"):
         kernel, _, report = quick(x, f + 0.1 * rng.normal(size=60), num_inducing=12, on_interrupt="return")
     assert not report.converged

@@ -8,6 +8,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
+from kosambi.learning._blocks import Block
 from kosambi.learning._exact import ExactEvaluator
 from kosambi.learning._layout import Model, lay_out, rebuilt
 from tests.learning.curves import KEY, NOISE, curve, unlearned
@@ -108,7 +109,8 @@ def test_exact_evidence_and_its_gradient_on_the_host(sort):
 
     vector = layout.vector(given)
     with jax.enable_x64(True):
-        value, gradient = ExactEvaluator(layout, given, prior, x, y, None, known)(vector)
+        block = Block(x, y, np.ones(40), given.likelihood)
+        value, gradient = ExactEvaluator(layout, given, prior, [block], None, known)(vector)
         reference, slopes = jax.value_and_grad(evidence)(jax.numpy.asarray(vector))
     np.testing.assert_allclose(-value, reference, rtol=1e-12)
     np.testing.assert_allclose(-gradient, slopes, rtol=1e-9, atol=1e-9)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ROOT = Path(__file__).parents[2]
 
 
 def run(name: str, folder: Path, *options: str) -> dict:
     out = folder / "result.json"
-    subprocess.run([sys.executable, str(BENCHMARKS / f"{name}.py"), "--out", str(out), *options], check=True)
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--out", str(out), *options]
+    subprocess.run(command, check=True, cwd=ROOT)
     result = json.loads(out.read_text())
     assert {"machine", "cores", "python", "versions"} <= set(result)
     return result

@@ -44,10 +44,21 @@ def one_blas_thread(size: int = 0) -> Iterator[None]:
         yield
         return
     try:
+        _first_threads()
         with _libraries().limit(limits=1):
             yield
     finally:
         _held.release()
+
+
+@contextlib.contextmanager
+def all_blas_threads() -> Iterator[None]:
+    """NumPy's and SciPy's BLAS use as many threads inside as they had at first, also within `one_blas_thread`.
+
+    For products of large matrices with nothing compiled beside them.
+    """
+    with _libraries().limit(limits=_first_threads()):
+        yield
 
 
 @functools.cache
@@ -56,6 +67,11 @@ def _libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
+
+
+@functools.cache
+def _first_threads() -> int:
+    return max((library["num_threads"] for library in _libraries().info()), default=1)
 
 
 @compiled

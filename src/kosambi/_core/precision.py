@@ -22,9 +22,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from kosambi._core.checks import is_traced
+from kosambi._core.compilation import use_cache
 from kosambi._core.representation import representation
 from kosambi._core.types import Array, Key
 from kosambi.errors import PrecisionWarning
+
+# Before anything is compiled.
+use_cache()
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Tree = TypeVar("Tree")

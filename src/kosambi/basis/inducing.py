@@ -26,6 +26,8 @@ from kosambi.priors import AbstractPrior
 STOPPING_TOLERANCE = 1e-12
 # Rows of the factor that one fused pass over the data subtracts.
 _ROWS_PER_PASS = 16
+# Distances above which clusters are found from batches of rows, rows of a batch, and passes over all.
+_MANY_DISTANCES, _BATCH, _EPOCHS = 10**7, 4096, 5
 
 
 class GreedySelection(NamedTuple):
@@ -121,6 +123,7 @@ def uniform(key: Key, x: ArrayLike, num_inducing: int) -> Int[np.ndarray, " M"]:
 def kmeans(key: Key, x: ArrayLike, num_inducing: int) -> Int[np.ndarray, " M"]:
     """Indices of the rows of `x` nearest to the centres of `num_inducing` clusters (scikit-learn's `KMeans`).
 
+    Where rows times clusters are more than ten million, `MiniBatchKMeans`, whose empty clusters become random rows.
     Distances are Euclidean in the units of `x`: scale the columns first if they differ much.
 
     >>> import jax, numpy as np, kosambi as ko
@@ -128,18 +131,28 @@ def kmeans(key: Key, x: ArrayLike, num_inducing: int) -> Int[np.ndarray, " M"]:
     >>> sorted(ko.inducing.kmeans(jax.random.key(0), x, 2).tolist())
     [1, 4]
     """
-    from sklearn.cluster import KMeans  # imported here because it takes longer than the rest of kosambi together
+    # Imported here because it takes longer than the rest of kosambi together.
+    from sklearn.cluster import KMeans, MiniBatchKMeans
 
     x, num_inducing = _checked(x, num_inducing)
     distinct, counts, num_inducing = _distinct_rows("kmeans", x, num_inducing)
     seed = int(jax.random.randint(check_key(key), (), 0, np.iinfo(np.int32).max))
     candidates = np.asarray(x)[distinct]
-    clusters = KMeans(num_inducing, n_init=1, random_state=seed).fit(candidates, sample_weight=counts)
+    if len(distinct) * num_inducing <= _MANY_DISTANCES:
+        search = KMeans(num_inducing, n_init=1, random_state=seed)
+    else:
+        search = MiniBatchKMeans(num_inducing, n_init=1, random_state=seed, batch_size=_BATCH, max_iter=_EPOCHS)
+    clusters = search.fit(candidates, sample_weight=counts)
     distance = np.sum((candidates - clusters.cluster_centers_[clusters.labels_]) ** 2, axis=1)
     # A row belongs to one cluster only, so the nearest rows of different clusters differ.
     order = np.lexsort((distance, clusters.labels_))
     _, first = np.unique(clusters.labels_[order], return_index=True)
-    return distinct[order[first]]
+    chosen = order[first]
+    if len(chosen) < num_inducing:
+        rest = np.setdiff1d(np.arange(len(distinct)), chosen)
+        more = np.random.default_rng(seed).choice(rest, num_inducing - len(chosen), replace=False)
+        chosen = np.concatenate([chosen, more])
+    return distinct[chosen]
 
 
 def _checked(x: ArrayLike, num_inducing: int) -> tuple[Array, int]:

@@ -45,6 +45,7 @@ def examine() -> dict[str, Any]:
             for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "XLA_FLAGS", "JAX_PLATFORMS")
             if (value := os.environ.get(name)) is not None
         },
+        "compilation_cache": jax.config.jax_compilation_cache_dir,  # type: ignore[attr-defined]
         "x64_switch": x64,
         "x64_note": "kosambi's own calls compute in float64 either way, and leave the switch alone",
         "self_check": {"what": "exact Gaussian process against its closed form", "error": error, "limit": _TOLERANCE},
@@ -90,6 +91,7 @@ def as_text(found: dict[str, Any]) -> str:
     lines += [
         f"Devices: {', '.join(found['devices'])} (backend {found['backend']})",
         f"Cores: {found['cores_allowed']} of {found['cores']}; threads: {threads}",
+        f"Compiled programs are kept in {found['compilation_cache'] or 'memory alone'}.",
         f"JAX's x64 switch is {'on' if found['x64_switch'] else 'off'}; {found['x64_note']}.",
         f"Self check, {check['what']}: relative error {check['error']:.1e} (limit {check['limit']:g})",
         "All is well." if found["healthy"] else "The self check FAILED: results cannot be trusted on this machine.",

@@ -17,13 +17,15 @@ from kosambi.estimators._rows import Rows, padded
 from kosambi.inference import infer
 from kosambi.kernels import AbstractKernel, Matern52
 from kosambi.learning import FitReport, fit_hyperparameters
-from kosambi.learning.sizes import as_num_inducing
-from kosambi.likelihoods import AbstractLikelihood, Categorical
+from kosambi.learning.sizes import SUBSET, affordable, as_num_inducing
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import Posterior
 from kosambi.priors import GaussianProcess
 from kosambi.target import Target
 
 METHODS = ("evidence", "paper", None)
+# Rows for each inducing point from which the last word is that of the rows themselves, and how many of them are asked.
+_CHECKED_FROM, _CHECKED = 4, 2000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +84,9 @@ def fitted(
     if isinstance(number, int) and model.points is not None:
         # They were learned together with the hyperparameters.
         how = {"inducing_points": model.points}
+    elif (few := _too_many(number, likelihood, rows)) is not None:
+        # Evenly spread points predict far better than greedy ones where no number of them is enough.
+        how = {"num_inducing": few, "inducing_points": "kmeans"}
     posterior = infer(
         key_draw,
         prior,
@@ -95,7 +100,47 @@ def fitted(
         progress=settings.progress,
         **how,
     )
-    return _without_padding(posterior, rows), model.report
+    posterior = _without_padding(posterior, rows)
+    if (note := worse_than_constant(posterior)) is not None:
+        warnings.warn(note, HyperparameterWarning, stacklevel=6)
+    return posterior, model.report
+
+
+def worse_than_constant(posterior: Posterior) -> str | None:
+    """What to warn of where rows are predicted worse than by a constant distribution; None if they are not.
+
+    The rows are those of the fit, which says little of new ones where there is a point for each. It is for such a fit
+    as has few points for its rows, whose evidence no search has seen.
+    """
+    target, likelihood = posterior.target, posterior.likelihood
+    x, y = np.asarray(target.x), np.asarray(target.y)
+    is_real = in_units(likelihood, 0.0, 1.0) is not None and likelihood.num_latents == 1
+    if len(y) < _CHECKED_FROM * target.basis.size or not (is_real or likelihood.is_binary) or np.ptp(y) == 0:
+        return None
+    some = np.unique(np.linspace(0, len(y) - 1, min(len(y), _CHECKED)).round().astype(int))
+    # A row that is an inducing point has no residual, which no new input is without.
+    some = some[
+        np.asarray(target.basis.residual_variance(x[some])) > 1e-6 * np.asarray(target.basis.prior.variance(x[some]))
+    ]
+    score = float(np.mean(posterior.log_predictive_density(x[some], y[some])))
+    share = float(np.mean(y))
+    constant = (
+        -0.5 * np.log(2.0 * np.pi * np.e * np.var(y))
+        if is_real
+        else share * np.log(share) + (1.0 - share) * np.log1p(-share)
+    )
+    if score >= constant:
+        return None
+    return (
+        f"{len(some)} rows of the data are predicted with {score:.3g} nats per observation, and would be with "
+        f"{constant:.3g} by a constant distribution: the hyperparameters do not suit {target.basis.size} inducing "
+        "points. Give a number, `n_inducing=1024`, with which they are learned together, or a larger one."
+    )
+
+
+def _too_many(number: int | str, likelihood: AbstractLikelihood, rows: Rows) -> int | None:
+    """How many points there are to be, where rows are so many that more would always predict better."""
+    return affordable(len(rows.y)) if number == "auto" and isinstance(likelihood, Gaussian) else None
 
 
 def _at_most(asked: int, rows: Rows) -> int:
@@ -145,17 +190,20 @@ def _learned(
             key, prior, likelihood, rows.x, z[: len(rows.y)], method, progress=settings.progress
         )
         return _Model(found, likelihood, report)
-    how: dict[str, Any] = {"num_inducing": number}
-    if isinstance(likelihood, Categorical):
-        how = {"method": "indicators"}
+    weights = filled.weights
+    if in_units(likelihood, 0.0, 1.0) is not None:
+        # Rows that occur twice with the same real number are copies. As two observations that agree to the last digit
+        # they would say that there is no noise.
+        weights = np.minimum(weights, 1.0)
     found, likelihood, report = fit_hyperparameters(
         key,
         prior,
         likelihood,
         filled.x,
         z,
-        weights=filled.weights,
-        **how,
+        weights=weights,
+        num_inducing=number,
+        max_rows=SUBSET if _too_many(number, likelihood, rows) is not None else None,
         freeze=() if has_mean else ("mean",),
         progress=settings.progress,
     )

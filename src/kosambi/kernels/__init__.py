@@ -18,7 +18,7 @@ from kosambi.kernels.linear import Linear
 from kosambi.kernels.periodic import Periodic
 from kosambi.kernels.radial import AbstractMatern, Matern12, Matern32, Matern52, SquaredExponential
 from kosambi.kernels.rational_quadratic import RationalQuadratic
-from kosambi.kernels.stationary import AbstractRadial, AbstractStationary
+from kosambi.kernels.stationary import AbstractRadial, AbstractStationary, column_scales
 
 RBF = SquaredExponential
 """The squared exponential under the name that scikit-learn and GPyTorch give it."""
@@ -42,5 +42,6 @@ __all__ = [
     "RationalQuadratic",
     "SquaredExponential",
     "Sum",
+    "column_scales",
     "scaled",
 ]

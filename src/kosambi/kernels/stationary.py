@@ -30,7 +30,7 @@ from jaxtyping import Float
 from kosambi._core.checks import as_positive
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
-from kosambi.kernels.base import AbstractScalable
+from kosambi.kernels.base import AbstractCombination, AbstractScalable
 
 
 def as_active_dims(name: str, active_dims: object) -> tuple[int, ...] | None:
@@ -248,3 +248,18 @@ def spread_probabilities(generator: np.random.Generator, count: int) -> tuple[np
     return s, 1.0 / (
         plain / count + (1.0 - plain / count) * np.where(s > np.exp(-_FARTHEST), 1.0 / (_FARTHEST * s), 0.0)
     )
+
+
+def column_scales(kernel: AbstractKernel, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
+    """Units of the columns in which distances matter: the shortest lengthscale of each, or its standard deviation."""
+    spread = np.std(x, axis=0)
+    scales = np.full(x.shape[1], np.inf)
+    parts = [kernel]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, AbstractCombination):
+            parts.extend(part.kernels)
+        elif isinstance(part, AbstractStationary):
+            own = np.arange(x.shape[1]) if part.active_dims is None else np.asarray(part.active_dims)
+            scales[own] = np.minimum(scales[own], np.broadcast_to(np.asarray(part.lengthscale), own.shape))
+    return np.where(np.isfinite(scales), scales, np.where(spread > 0, spread, 1.0))

@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 
 from kosambi._core.precision import at_rest, lift
-from kosambi.learning._layout import Model, lay_out, rebuilt
+from kosambi.learning._layout import Model, rebuilt, without_kernel
 from kosambi.learning._limits import limits
 from kosambi.learning._objective import fixed_objective, projected
 from kosambi.learning._rows import thinned
-from kosambi.learning._search import Record, minimise, projected_norm
+from kosambi.learning._search import minimise, projected_norm
 from kosambi.learning._starts import Scales, learns_mean, start
 from kosambi.learning._task import Task
 
@@ -35,11 +35,7 @@ def refine(task: Task, model: Model, points: np.ndarray) -> Refined:
     """The likelihood's parameters and the mean again, with the kernel as it is, on all rows: O(NM²) an evaluation."""
     x, y = task.x, task.y
     prior = rebuilt(thinned(task.generator, task.prior, MAX_SUPPORT), model)
-    free = [[p.name for p in group] for group in task.layout.groups]
-    learned = [names for names in free if not any(name.startswith("kernel") for name in names)]
-    every = [p.name for group in lay_out(model).groups for p in group]
-    fixed = [name for name in every if not any(name in names for names in learned)]
-    layout = lay_out(model, fixed, [names for names in learned if len(names) > 1])
+    layout = without_kernel(task.layout, model)
     scales = Scales.of(prior, model.likelihood, x, y, learns_mean(layout))
     bounds = limits(layout, start(prior, model.likelihood, x, y, scales), model, scales, x)
     psi, residual, mode = projected(prior, model.likelihood, x, y, points)
@@ -57,10 +53,9 @@ def refine(task: Task, model: Model, points: np.ndarray) -> Refined:
         return float(total), slope
 
     # Another objective than that of the trace.
-    own, limit = Record(show=task.show), task.max_iterations
+    own, limit = task.record.beside(), task.max_iterations
     found = minimise(objective, layout.vector(model), bounds.lower, bounds.upper, limit, own, bounds.scale)
-    task.record.failures += own.failures
-    task.record.moves += len(own.values)
+    task.record.absorb(own)
     slope = projected_norm(found, bounds.lower, bounds.upper, bounds.scale)
     refined = at_rest(layout.model(found.vector, model))
     return Refined(refined, -lowest, evidence, found.converged, slope, bounds.names_at_bound(layout, found.vector))

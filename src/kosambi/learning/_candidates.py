@@ -37,7 +37,7 @@ def candidates(
     for vector in vectors:
         if not any(np.allclose(vector, other, atol=1e-8) for other in distinct):
             distinct.append(vector)
-    evaluations = [evaluator(problem, bounds, vector)(vector) for vector in distinct]
+    evaluations = [evaluator(problem, bounds, vector, roughly=True)(vector) for vector in distinct]
     values = np.array([value for value, _ in evaluations])
     usable = np.array([np.isfinite(value) and np.all(np.isfinite(slope)) for value, slope in evaluations])
     if not usable.any():

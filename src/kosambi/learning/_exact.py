@@ -3,7 +3,7 @@ r"""The exact evidence of a Gaussian likelihood and its gradient, with the facto
     log p(y) = log N(y; m, K),   K = r(x, x) + σ²I,
     ∂ log p = Σ_nm W_nm ∂K_nm + αᵀ∂m,   W = ½(ααᵀ − K⁻¹),   α = K⁻¹(y − m)
 
-Where datum n counts w_n times, with S = diag(√w): S(y − m) and S r(x, x) S + σ²I stand for y − m and K, and
+Where observation n counts w_n times, with S = diag(√w): S(y − m) and S r(x, x) S + σ²I stand for y − m and K, and
 ½ Σ_n (w_n − 1) log σ_n² + ½ log 2π Σ_n w_n for the constant; a weight of zero takes a row out.
 
 JAX makes K and pulls W back to the hyperparameters; LAPACK factorises and inverts (potrf, potri) in N³ operations:
@@ -17,8 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.precision import compiled, lift
+from kosambi._core.precision import compiled
 from kosambi._core.types import Array
+from kosambi.learning._blocks import AbstractBlockEvaluator, Block
 from kosambi.learning._layout import Layout, Model, rebuilt
 from kosambi.learning._limits import Limits
 from kosambi.likelihoods import Gaussian
@@ -26,18 +27,16 @@ from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
 
 
-class ExactEvaluator:
-    """Minus the log evidence without inducing points, and minus the log of the weak prior where there is one.
+class ExactEvaluator(AbstractBlockEvaluator):
+    """Minus the log evidence of Gaussian noise without inducing points; see `AbstractBlockEvaluator`.
 
     Arguments:
         layout: which parameters are free.
         given: the model whose other parameters stand still.
         prior: whose kernel and mean are replaced.
-        x: (N, D).
-        y: (N,), or (N, C) for C data sets with one covariance, whose evidences are added.
+        blocks: the data.
         bounds: the weak prior; none when None.
-        known: (N,), variances of noise that is known and comes on top.
-        counts: (N,), how often each datum counts; once when None.
+        known: (B,), variances of noise that is known and comes on top, the same for each block; none when None.
     """
 
     def __init__(
@@ -45,50 +44,43 @@ class ExactEvaluator:
         layout: Layout,
         given: Model,
         prior: AbstractPrior,
-        x: Float[Array, "N D"],
-        y: Float[Array, "N *C"],
+        blocks: list[Block],
         bounds: Limits | None = None,
-        known: Float[Array, " N"] | None = None,
-        counts: Float[Array, " N"] | None = None,
+        known: Float[Array, " B"] | None = None,
     ) -> None:
-        self.layout, self.bounds, self.evidence = layout, bounds, -np.inf
-        self._known = np.zeros(len(y)) if known is None else known
-        self._y, self._lowest = np.asarray(y, dtype=np.float64).reshape(len(y), -1), np.inf
-        counts = np.ones(len(y)) if counts is None else np.asarray(counts)
-        self._root, self._excess, self._total = np.sqrt(counts), counts - 1.0, float(np.sum(counts))
-        self._held = lift((given, prior, x))
+        super().__init__(layout, given, prior, blocks, bounds)
+        self._known = np.zeros(()) if known is None else known
 
-    def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
-        """Value and gradient; not finite where K is not numerically positive definite."""
+    def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
         from scipy.linalg import lapack
 
-        gram, variance, mean = (np.asarray(part) for part in _covariance(self.layout, vector, *self._held))
+        given, (x, y, counts, _) = self._given[number], self._blocks[number]
+        gram, variance, mean = (np.asarray(part) for part in _covariance(self.layout, vector, given, self._prior, x))
+        times = np.asarray(counts)
+        root, excess = np.sqrt(times), times - 1.0
         # The upper triangle is not read, and r is symmetric.
-        matrix = np.array(gram * np.multiply.outer(self._root, self._root), order="F")
+        matrix = np.array(gram * np.multiply.outer(root, root), order="F")
         matrix[np.diag_indices_from(matrix)] += variance + self._known
         factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
         if failed or not np.all(np.isfinite(np.diagonal(factor))):
-            return np.inf, np.full(len(vector), np.nan)
-        error = self._root[:, None] * (self._y - mean[:, None])
-        number = error.shape[1]
+            return -np.inf, np.full(len(vector), np.nan)
+        error = root * (np.asarray(y) - mean)
         alpha, _ = lapack.dpotrs(factor, error, lower=1)
         log_determinant = 2.0 * np.sum(np.log(np.diagonal(factor)))
-        constant = self._excess @ np.log(variance) + self._total * np.log(2.0 * np.pi)
-        evidence = -0.5 * float(np.sum(error * alpha) + number * (log_determinant + constant))
+        constant = excess @ np.log(variance) + np.sum(times) * np.log(2.0 * np.pi)
+        evidence = -0.5 * float(error @ alpha + log_determinant + constant)
         inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
         # potri fills the lower triangle; K is symmetric, so what lies below the diagonal counts twice.
-        weights = np.tril(alpha @ alpha.T - number * inverse)
+        weights = np.tril(np.multiply.outer(alpha, alpha) - inverse)
         weights[np.diag_indices_from(weights)] *= 0.5
-        slopes = np.diagonal(weights) - 0.5 * number * self._excess / variance
-        weights = weights * np.multiply.outer(self._root, self._root)
-        pulled = _pulled_back(self.layout, vector, *self._held, weights, slopes, self._root * np.sum(alpha, axis=1))
-        value, gradient = -evidence, -np.asarray(pulled)
-        if self.bounds is not None:
-            away = (vector - self.bounds.centre) / self.bounds.width
-            value, gradient = value + 0.5 * float(away @ away), gradient + away / self.bounds.width
-        if value < self._lowest:
-            self._lowest, self.evidence = value, evidence
-        return value, gradient
+        slopes = np.diagonal(weights) - 0.5 * excess / variance
+        weights = weights * np.multiply.outer(root, root)
+        pulled = _pulled_back(self.layout, vector, given, self._prior, x, weights, slopes, root * alpha)
+        return evidence, np.asarray(pulled)
+
+    def _keep(self) -> None:
+        # An evaluation needs nothing of those before it.
+        pass
 
 
 def _parts(

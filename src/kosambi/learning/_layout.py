@@ -135,6 +135,15 @@ def lay_out(model: Model, freeze: str | Sequence[str] = (), tie: Sequence[Sequen
     return Layout((*groups, *rest), tuple(p for p in everything if p.name in frozen))
 
 
+def without_kernel(layout: Layout, model: Model) -> Layout:
+    """What is free and not of the kernel, tied as before."""
+    free = [[p.name for p in group] for group in layout.groups]
+    learned = [names for names in free if not any(name.startswith("kernel") for name in names)]
+    every = [p.name for group in lay_out(model).groups for p in group]
+    fixed = [name for name in every if not any(name in names for names in learned)]
+    return lay_out(model, fixed, [names for names in learned if len(names) > 1])
+
+
 def _as_groups(tie: Any) -> list[list[str]]:
     groups = list(tie)
     if any(isinstance(group, str) for group in groups):

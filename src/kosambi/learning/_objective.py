@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -15,14 +15,18 @@ from kosambi._core.precision import at_rest, compiled, lift
 from kosambi._core.types import Array
 from kosambi.basis import inducing
 from kosambi.basis.points import Features, whitened_features
+from kosambi.learning._blocks import Block
 from kosambi.learning._exact import ExactEvaluator
 from kosambi.learning._layout import Layout, Model, rebuilt
 from kosambi.learning._limits import Limits
+from kosambi.learning._sites import ROUGHLY, SiteEvaluator
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
 from kosambi.target.evidence import of_features
 from kosambi.target.newton import starting_mode
+
+EXACT, SITES, POINTS = "exact", "sites", "points"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +41,23 @@ class Problem:
     counts: Float[Array, " N"] | None
     layout: Layout
     num_inducing: int
-    is_exact: bool
-    """Whether the evidence is that without inducing points."""
+    strategy: str
+    """How the evidence is computed: `EXACT` (Gaussian noise, no inducing points), `SITES` (any likelihood, no inducing
+    points) or `POINTS` (any likelihood, with inducing points)."""
+    blocks: tuple[np.ndarray, ...] = ()
+    """Rows of blocks that are taken for independent data sets; one block of all rows when empty. Not for `POINTS`."""
     is_joint: bool = False
     """Whether a search in hyperparameters and points follows, whose compiled function then serves here too."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the evidence is exact: Gaussian noise, one block, no inducing points."""
+        return self.strategy == EXACT and len(self.blocks) <= 1
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that the evidence is of."""
+        return sum(map(len, self.blocks)) if self.blocks else len(self.x)
 
     @property
     def given(self) -> Model:
@@ -87,13 +104,30 @@ def evaluator(
     bounds: Limits,
     vector: Float[np.ndarray, " P"],
     points: Float[np.ndarray, "M D"] | None = None,
-) -> Evaluator | ExactEvaluator:
-    """The objective of a problem around `vector`, for which inducing points are chosen unless given or not needed."""
-    if not problem.is_exact:
+    roughly: bool = False,
+) -> Evaluator | ExactEvaluator | SiteEvaluator:
+    """The objective of a problem around `vector`, for which inducing points are chosen unless given or not needed.
+
+    `roughly` is enough where starts are compared.
+    """
+    if problem.strategy == POINTS:
         return Evaluator(problem, bounds, vector, points)
-    return ExactEvaluator(
-        problem.layout, problem.given, problem.prior, problem.x, problem.y, bounds, counts=problem.counts
-    )
+    data = problem.layout, problem.given, problem.prior, list(blocks_of(problem)), bounds
+    if problem.strategy == EXACT:
+        return ExactEvaluator(*data)
+    sites = SiteEvaluator(*data)
+    sites.tolerance = ROUGHLY if roughly else sites.tolerance
+    return sites
+
+
+def blocks_of(problem: Problem) -> Iterator[Block]:
+    """The blocks of a problem without inducing points, all of one size: shorter ones with rows that do not count."""
+    counts = np.ones(len(problem.x)) if problem.counts is None else np.asarray(problem.counts)
+    size = max(map(len, problem.blocks), default=0)
+    for rows in problem.blocks or (np.arange(len(problem.x)),):
+        filled = np.concatenate([rows, np.repeat(rows[:1], max(0, size - len(rows)))])
+        own = np.where(np.arange(len(filled)) < len(rows), counts[filled], 0.0)
+        yield Block(problem.x[filled], problem.y[filled], own, problem.likelihood.at_rows(filled))
 
 
 def choose_points(prior: AbstractPrior, x: Float[Array, "N D"], number: int) -> Float[np.ndarray, "M D"]:

@@ -24,9 +24,11 @@ from kosambi._core.checks import as_count
 from kosambi._core.precision import at_rest, compiled, with_fields
 from kosambi._core.types import Array
 from kosambi.errors import InputError
+from kosambi.learning._blocks import Block
 from kosambi.learning._exact import ExactEvaluator
 from kosambi.learning._layout import Layout, Model, lay_out
 from kosambi.learning._limits import Limits, limits
+from kosambi.learning._objective import EXACT
 from kosambi.learning._search import Minimum, minimise, projected_norm
 from kosambi.learning._starts import Scales, start
 from kosambi.learning._task import Outcome, Task
@@ -103,6 +105,7 @@ def fit(task: Task, chosen: Settings, *, both_starts: bool = True) -> Outcome:
     at_bound = {name for one in found for name in one.bounds.names_at_bound(layout, one.minimum.vector)}
     return Outcome(
         model=Model(average.kernel, task.prior.mean, learned),
+        strategy=EXACT,
         objective=value,
         log_evidence=value if is_same else float("nan"),
         is_exact=is_same,
@@ -188,7 +191,7 @@ def _fit_one(task: Task, given: Model, layout: Layout, x: Array, y: Array, known
             lower[i] = 0.5 * np.log(_SMALLEST_NOISE)
     bounds = dataclasses.replace(bounds, lower=lower, upper=np.maximum(bounds.upper, lower + 1.0), rounded=())
 
-    objective = ExactEvaluator(layout, given, process, x, y, None, known)
+    objective = ExactEvaluator(layout, given, process, [Block(x, y, np.ones(len(y)), given.likelihood)], None, known)
     found = [
         minimise(objective, vector, bounds.lower, bounds.upper, task.max_iterations, task.record, bounds.scale)
         for vector in (begin, *([layout.vector(usual)] if both_starts else []))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from jaxtyping import Float
 
 from kosambi.learning._candidates import candidates
 from kosambi.learning._limits import Limits
-from kosambi.learning._objective import Evaluator, Problem, evaluator
+from kosambi.learning._objective import EXACT, POINTS, Evaluator, Problem, evaluator
 from kosambi.learning._search import Minimum, Record, minimise
 from kosambi.learning._task import Task
 
@@ -69,33 +69,48 @@ class Progress:
             self.best = found
 
 
-def searched(task: Task, problem: Problem, num_restarts: int, found: Float[np.ndarray, " P"] | None = None) -> Progress:
+Widen = Callable[[Problem, np.ndarray], Problem]
+"""The problem with more rows, for the main search, given what the short searches have found."""
+
+
+def searched(
+    task: Task,
+    problem: Problem,
+    num_restarts: int,
+    found: Float[np.ndarray, " P"] | None = None,
+    widen: Widen | None = None,
+) -> tuple[Problem, Progress]:
     """Short searches from several starts, one of them `found` if given, and the best of them to its end."""
     task.show.update("looking for starts")
     bounds, starts = candidates(task.generator, problem, num_restarts, found)
     progress = Progress(bounds, returns=task.stop.returns)
     with progress.interruptible():
         _short_searches(task, problem, starts, progress)
+        if widen is not None:
+            assert progress.best is not None
+            problem = widen(problem, progress.best.minimum.vector)
+            # The objective is another one from here on.
+            progress.best = one_round(problem, bounds, progress.best.minimum.vector, 1, task.record)
         _main_search(task, problem, progress)
-    return progress
+    return problem, progress
 
 
 def searched_with_points(
     task: Task, problem: Problem, num_restarts: int, found: Float[np.ndarray, " P"] | None = None
 ) -> tuple[Problem, Progress]:
     """The same, and once more with inducing points where those cannot carry what an exact evidence finds."""
-    progress = searched(task, problem, num_restarts, found)
-    if problem.is_exact and not progress.interrupted and not _carries(problem, progress):
+    problem, progress = searched(task, problem, num_restarts, found)
+    if problem.strategy == EXACT and not progress.interrupted and not _carries(problem, progress):
         assert progress.best is not None
-        problem = dataclasses.replace(problem, is_exact=False)
-        progress = searched(task, problem, num_restarts, progress.best.minimum.vector)
+        problem = dataclasses.replace(problem, strategy=POINTS)
+        problem, progress = searched(task, problem, num_restarts, progress.best.minimum.vector)
     return problem, progress
 
 
 def _carries(problem: Problem, progress: Progress) -> bool:
     """Whether so many inducing points can carry the model that fits best without them."""
     assert progress.best is not None
-    sparse = Evaluator(dataclasses.replace(problem, is_exact=False), progress.limits, progress.best.minimum.vector)
+    sparse = Evaluator(dataclasses.replace(problem, strategy=POINTS), progress.limits, progress.best.minimum.vector)
     sparse(progress.best.minimum.vector)
     return progress.best.log_evidence - sparse.evidence < CARRIED * (
         len(problem.y) if problem.counts is None else float(np.sum(problem.counts))
@@ -113,7 +128,8 @@ def _short_searches(task: Task, problem: Problem, starts: list[np.ndarray], prog
 def _main_search(task: Task, problem: Problem, progress: Progress) -> None:
     assert progress.best is not None
     # Without inducing points that follow the kernel there is one round.
-    limits_by_round = (task.max_iterations,) if problem.is_exact else ROUNDS
+    has_points = problem.strategy == POINTS
+    limits_by_round = ROUNDS if has_points else (task.max_iterations,)
     while progress.rounds < MAX_ROUNDS and progress.iterations < task.max_iterations and not progress.converged:
         before = progress.best.minimum
         task.show.update("search", progress.iterations, task.max_iterations, f"objective {-before.value:.1f}")
@@ -123,10 +139,10 @@ def _main_search(task: Task, problem: Problem, progress: Progress) -> None:
         progress.rounds += 1
         progress.iterations += max(1, found.minimum.iterations)
         progress.take(found)
-        settled_down = before.value - found.minimum.value < max(_GAIN, _GAIN_PER_ROW * len(problem.y))
+        settled_down = before.value - found.minimum.value < max(_GAIN, _GAIN_PER_ROW * problem.num_rows)
         # A whole round that gained next to nothing says the same as a slope that promises nothing.
         ended = found.minimum.converged or (settled_down and found.minimum.iterations == limit)
-        progress.converged = ended and (problem.is_exact or settled_down)
+        progress.converged = ended and (not has_points or settled_down)
 
 
 def one_round(

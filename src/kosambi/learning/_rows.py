@@ -1,4 +1,4 @@
-"""Fewer rows: random subsets of the data and of the measure, and of a noise that is given for each datum."""
+"""Fewer rows: random subsets of the data and of the measure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,8 @@ import numpy as np
 from jaxtyping import Int
 
 from kosambi._core.precision import with_fields
-from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.priors.measures import PointMeasure
-
-MOST_INDUCING = 300
-"""Inducing points when their number is not given."""
-EXACT_ROWS = 2000
-"""Up to how many rows the evidence of a Gaussian likelihood is computed without inducing points."""
 
 
 def subset(
@@ -60,11 +54,3 @@ def num_support(prior: AbstractPrior) -> int | None:
     """How many points the measure has; None without a measure made of points."""
     measure = prior.measure if isinstance(prior, GaussianRandomElement) else None
     return len(measure.points) if isinstance(measure, PointMeasure) else None
-
-
-def at_rows(likelihood: AbstractLikelihood, given: AbstractLikelihood, rows: np.ndarray) -> AbstractLikelihood:
-    """`likelihood` for some rows of the data, where `given` has a noise for each."""
-    noise = getattr(given, "noise", None)
-    if noise is None or np.ndim(noise) == 0:
-        return likelihood
-    return with_fields(likelihood, noise=np.ascontiguousarray(np.asarray(noise)[rows]))

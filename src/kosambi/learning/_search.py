@@ -31,6 +31,15 @@ class Record:
     show: Progress = dataclasses.field(default_factory=lambda: Progress(False))
     """The line that says how far a search is."""
 
+    def beside(self) -> Record:
+        """A record of a search with another objective, which `absorb` counts among the moves."""
+        return Record(show=self.show)
+
+    def absorb(self, other: Record) -> None:
+        """Count what happened in a search with another objective."""
+        self.failures += other.failures
+        self.moves += len(other.values) + other.moves
+
 
 @dataclasses.dataclass(frozen=True)
 class Minimum:

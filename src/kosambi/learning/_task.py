@@ -38,6 +38,7 @@ class Outcome:
     """What a method found; the fields are those of `FitReport`."""
 
     model: Model
+    strategy: str
     objective: float
     log_evidence: float
     is_exact: bool

@@ -17,19 +17,21 @@ from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import ArrayLike, Key
 from kosambi.errors import HyperparameterWarning, InputError
 from kosambi.kernels import AbstractKernel
-from kosambi.learning import _evidence, _indicators, _paper
+from kosambi.learning import _dense, _paper, _points
 from kosambi.learning._checks import as_prior, as_rows, check_data
 from kosambi.learning._layout import Layout, Model, lay_out, rebuilt
 from kosambi.learning._search import Record
 from kosambi.learning._task import Outcome, Task
 from kosambi.learning.report import FitReport
 from kosambi.learning.sizes import as_num_inducing
-from kosambi.likelihoods import AbstractLikelihood, Categorical
-from kosambi.priors import AbstractPrior, GaussianRandomElement
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.priors import AbstractPrior
 from kosambi.target.evidence import check_density
 from kosambi.target.target import as_weights, check_length
 
-METHODS = ("evidence", "paper", "indicators")
+METHODS = ("evidence", "paper")
+NUM_RESTARTS = 2
+"""Further starts when their number is not given."""
 
 
 @public
@@ -67,21 +69,20 @@ def fit_hyperparameters(
         y: (N,), the observations.
         method: "evidence", which maximises the evidence (log marginal likelihood) of this very model (see
             `kosambi.target.evidence`), or "paper", which fits the kernel as that of an exact Gaussian process (the
-            paper's recipe, for comparison), or "indicators", for `Categorical` with many classes or rows: the shape of
-            the kernel from regressions on the indicators of the classes, its variance from the evidence.
-        num_inducing: M, for "evidence": a number; "auto", or None, which is the same, to leave it to
-            `infer(num_inducing="auto")`; "all" for every distinct row that the kernel is learned from. With a number,
-            points and hyperparameters are learned together. With "auto" no points are moved: up to 2000 rows a Gaussian
-            likelihood has its exact evidence, others are learned with at most 300 points; `StudentT` and `Laplace`
-            with more than 300 rows take their kernel from Gaussian noise and learn the noise from up to 800 rows, all
-            of them points.
+            paper's recipe, for comparison).
+        num_inducing: M, for "evidence": a number, for which points and hyperparameters are learned together; "auto", or
+            None, which is the same, to leave it to `infer(num_inducing="auto")`, or "all": then the evidence is that of
+            the process itself, without inducing points: exact for `Gaussian` and up to 2000 rows, a variational bound
+            through Gaussian sites for other likelihoods and up to 640. More rows are taken in blocks, and with Gaussian
+            noise the neighbour likelihood of all rows has the last word.
         weights: (N,), how often each observation counts, for "evidence"; starts of the search do not look at them.
         ard: give every stationary kernel with a single lengthscale one for each input column.
         freeze: parameters that keep their values, by name: "likelihood", "kernel.variance", "kernel.*.variance".
         tie: groups of parameters that have one value, [["kernel.0.lengthscale", "kernel.1.lengthscale"]].
-        max_rows: rows that the kernel is learned from; a random subset when there are more, with the likelihood's
-            parameters and the mean learned again on all. 2000 when None, and no more than that for heavy tails with
-            "auto"; for "paper" the size of the subsets of nearest neighbours, 2000 and for labels 1000.
+        max_rows: rows that are learned from; a random subset when there are more. None, with "auto" or "all", takes all
+            rows with Gaussian noise, and up to 4096 with other likelihoods; with a number of inducing points 2000 for
+            the kernel, with the likelihood's parameters and the mean learned again on all. For "paper" the size of the
+            subsets of nearest neighbours, 2000 and for labels 1000.
         num_restarts: further starts from which a short search is made, 2 when None; for "paper" the number of subsets,
             10 and for labels 5.
         max_iterations: of the main search.
@@ -101,6 +102,11 @@ def fit_hyperparameters(
     if is_traced((key, prior, likelihood, x, y)):
         raise InputError("`fit_hyperparameters` runs a search of its own and cannot be inside `jit`. Call it outside.")
     clock, generator = Clock(), host_generator(check_key(key))
+    if method == "indicators":
+        warnings.warn(
+            'method="indicators" is now part of "evidence", which is as fast.', DeprecationWarning, stacklevel=3
+        )
+        method = "evidence"
     if method not in METHODS:
         raise InputError(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
     number = as_num_inducing("num_inducing", num_inducing)
@@ -134,18 +140,13 @@ def fit_hyperparameters(
             if counts is not None:
                 raise InputError('method="paper" does not know weights. Leave them out, or use method="evidence".')
             found = _paper.fit(task, _paper.settings(likelihood, max_rows, num_restarts))
-        elif method == "indicators":
-            if not isinstance(likelihood, Categorical) or isinstance(given, GaussianRandomElement):
-                raise InputError('method="indicators" is for `Categorical` with a `GaussianProcess`. Use "evidence".')
-            if number != "auto":
-                raise InputError('method="indicators" chooses no inducing points. Leave out `num_inducing`.')
-            rows = _indicators.MAX_ROWS if max_rows is None else as_rows(max_rows)
-            restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_few("num_restarts", num_restarts)
-            found = _indicators.fit(task, rows, restarts)
         else:
-            rows = _evidence.MAX_ROWS if max_rows is None else as_rows(max_rows)
-            restarts = _evidence.NUM_RESTARTS if num_restarts is None else as_few("num_restarts", num_restarts)
-            found = _evidence.fit(task, number, rows, restarts, grows=max_rows is None)
+            rows = None if max_rows is None else as_rows(max_rows)
+            restarts = NUM_RESTARTS if num_restarts is None else as_few("num_restarts", num_restarts)
+            if isinstance(number, int):
+                found = _points.fit(task, number, rows, restarts)
+            else:
+                found = _dense.fit(task, rows, restarts)
     report = _report(method, found, layout, record, clock, notes)
     for text in report.warnings:
         warnings.warn(text, HyperparameterWarning, stacklevel=3)

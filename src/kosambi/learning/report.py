@@ -16,18 +16,14 @@ class FitReport:
     """How hyperparameters were found, and what to make of them."""
 
     method: str
-    """"evidence", "paper" or "indicators"."""
+    """"evidence" or "paper"."""
     objective: float
     """What was maximised: the log evidence (log marginal likelihood) plus the log of the weak prior ("evidence"), or
-    the log marginal likelihood of the exact Gaussian process, averaged over its subsets ("paper"), or the log evidence
-    of the regressions plus the log of the weak prior ("indicators"). For heavy-tailed noise with `num_inducing="auto"`
-    that of the last stage, which learns the noise and the mean."""
+    the log marginal likelihood of the exact Gaussian process, averaged over its subsets ("paper")."""
     log_evidence: float
-    """The log evidence (log marginal likelihood) without the weak prior: of all rows where a last stage learned the
-    noise or the mean from them, otherwise of the `num_rows` rows that the kernel was learned from; for "indicators" of
-    the at most 400 rows that the variance was learned from. For heavy-tailed noise with `num_inducing="auto"` of the
-    rows of the search with Gaussian noise. NaN for "paper" where it fits another model, and after an interruption that
-    came before it."""
+    """The log evidence (log marginal likelihood) without the weak prior, of the `num_rows` rows, computed as `strategy`
+    says; with `num_inducing` points of all rows where a last stage learned the noise or the mean from them. NaN for
+    "paper" where it fits another model."""
     is_exact: bool
     """Whether that is the evidence without inducing points, and not a bound or an approximation with them."""
     bound: float
@@ -45,8 +41,7 @@ class FitReport:
     at_bound: tuple[str, ...]
     """Names of numbers that ended at a bound: the data say only that they are large, or small."""
     restarts: tuple[float, ...]
-    """The objective that each short search from another start reached ("evidence"), or each subset ("paper"). For
-    heavy-tailed noise with `num_inducing="auto"` they and `trace` are of Gaussian noise."""
+    """The objective that each short search from another start reached ("evidence"), or each subset ("paper")."""
     rounds: int
     """How often inducing points were chosen for the main search; 1 where it needs none."""
     iterations: int
@@ -56,15 +51,15 @@ class FitReport:
     failures: int
     """Evaluations that were not finite, from which a search turned back."""
     trace: Float[np.ndarray, " E"]
-    """The objective at every finite evaluation, in order; first that without inducing points where both were tried."""
+    """The objective at every finite evaluation, in order: first that of the rows that the search begins with, and that
+    without inducing points where both were tried."""
     num_rows: int
     """Rows of the data that the kernel was learned from."""
     num_support: int | None
     """Support points of the measure that the kernel was learned with; None without a measure made of points."""
     inducing_points: Float[np.ndarray, "M D"] | None
     """As many inducing points as were asked for, for the learned model: greedily chosen, then moved to where the bound
-    is highest; hand them to `infer(inducing_points=...)`. With `num_inducing="auto"` greedy points that the model was
-    learned with, or that go with it: there `infer` chooses their number by itself."""
+    is highest; hand them to `infer(inducing_points=...)`. None with `num_inducing="auto"` and "all"."""
     jitter: float
     """What was added to the diagonal of r(Z, Z), as a part of its mean."""
     seconds: float
@@ -73,6 +68,9 @@ class FitReport:
     """What of that was tracing and compilation."""
     warnings: tuple[str, ...]
     """What the user was warned of."""
+    strategy: str = "unknown"
+    """How the log evidence was computed: "exact" (without inducing points), "sites" (a variational bound without
+    inducing points), "points" (with them) or "neighbors" (each row given its nearest earlier ones, for all rows)."""
 
     def __repr__(self) -> str:
         numbers = ", ".join(f"{name!r}: {shown_value(value)}" for name, value in self.parameters.items())

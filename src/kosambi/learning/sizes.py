@@ -21,6 +21,10 @@ SMALLEST = 8
 """The smallest number of points that is tried."""
 EXPLAINED = 0.999
 """The share of the prior variance at the data that points must explain where predictions cannot be compared."""
+MANY_ROWS, WORK = 10_000, 1.6e11
+"""Rows above which no number of points is enough, and rows times squared points that are affordable then."""
+SUBSET = 2000
+"""Rows that a kernel for so many is learned from: about as many as there are points, which suits these best."""
 ALWAYS, NEVER = 64, 1024
 """Points that the rule without a score may always take, and never exceeds; in between it takes 4√N at most."""
 CHEAP = 2**18
@@ -40,6 +44,19 @@ def as_num_inducing(name: str, value: object) -> int | str:
             return value
         raise InputError(f'`{name}` must be a whole number, "all", "auto" or None (the same as "auto"). Got {value!r}.')
     return as_count(name, value)
+
+
+def affordable(num_rows: int) -> int | None:
+    """How many points to take with Gaussian noise where more would always predict better; None for fewer rows.
+
+    As many as take a minute on two cores.
+
+    >>> [affordable(number) for number in (5_000, 20_000, 40_000, 500_000)]
+    [None, 2048, 1920, 512]
+    """
+    if num_rows <= MANY_ROWS:
+        return None
+    return int(np.clip(math.sqrt(WORK / num_rows) // 128 * 128, 256, 2048))
 
 
 def distinct_rows(x: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " M"]:

@@ -23,6 +23,7 @@ from kosambi.likelihoods.quadrature import (
     cubature,
     evidence_rule,
     integrate,
+    lattice,
     nodes_for,
     trapezoidal,
 )
@@ -76,6 +77,15 @@ class AbstractExpectations(AbstractSpecification):
     def raw_expected_search_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """The positive curvature of the expected cost that a search for the mode uses; traceable."""
         return self.raw_expected_curvature(y, mean, deviation, rule)
+
+    def raw_expected_cost_of_each(self, y: Array, mean: Array, deviation: Array) -> Array:
+        """E c(y, f) for independent f_c ~ N(mean_c, deviation_c²), both (N, C), where hyperparameters are learned.
+
+        Traceable. One rule for any deviation: `evidence_rule`; with several latent functions a lattice of 128 nodes.
+        """
+        if self.num_latents == 1:
+            return self.raw_expected_cost(y, mean[:, 0], deviation[:, 0], self.evidence_rule)
+        return integrate(lambda f: self.raw_cost(y, f), mean, deviation, lattice(self.num_latents))
 
     # Quadrature.
 

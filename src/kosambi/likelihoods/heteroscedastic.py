@@ -109,12 +109,15 @@ class HeteroscedasticGaussian(AbstractLikelihood):
         return self.location + self.scale * (f[..., 0] + noise)
 
     def raw_expected_cost(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
-        """Normal and log-normal moments: closed form."""
         del rule
+        return self.raw_expected_cost_of_each(y, mean, jnp.asarray(deviation)[..., None] * jnp.ones(2, mean.dtype))
+
+    def raw_expected_cost_of_each(self, y: Array, mean: Array, deviation: Array) -> Array:
+        """Normal and log-normal moments: closed form."""
         variance = jnp.square(deviation)
-        weight = _precision(mean[..., 1] - variance)
+        weight = _precision(mean[..., 1] - variance[..., 1])
         error = self._standardised(y) - mean[..., 0]
-        squared = 0.5 * (jnp.square(error) + variance) * weight
+        squared = 0.5 * (jnp.square(error) + variance[..., 0]) * weight
         return squared + mean[..., 1] + jnp.log(self.scale) + 0.5 * LOG_2PI
 
     def raw_expected_derivative(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:

@@ -96,6 +96,18 @@ def cubature(num_latents: int) -> Rule:
     return Rule(np.concatenate([axes, -axes]), np.full(2 * num_latents, 0.5 / num_latents), AT_ONCE)
 
 
+def lattice(num_latents: int, num_pairs: int = 64) -> Rule:
+    """For C independent standard normal numbers: evenly spread points and their mirror images, of unit variance."""
+    from scipy.special import ndtri
+
+    # The lattice of the generalised golden ratio: the positive root of g^(C+1) = g + 1.
+    ratio = float(np.max(np.real(np.roots([1.0, *[0.0] * (num_latents - 1), -1.0, -1.0]))))
+    steps = ratio ** -np.arange(1.0, num_latents + 1.0)
+    half = ndtri((0.5 + np.outer(np.arange(num_pairs) + 0.5, steps)) % 1.0)
+    half = half / np.sqrt(np.mean(np.square(half), axis=0))
+    return Rule(np.concatenate([half, -half]), np.full(2 * num_pairs, 0.5 / num_pairs), AT_ONCE)
+
+
 def nodes_for(strip: float, largest_deviation: float) -> int:
     """How many nodes a cost analytic within `strip` of the real line needs for residuals up to `largest_deviation`."""
     # The normal density itself limits the step: exp(−2π²/h²).

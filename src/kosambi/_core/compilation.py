@@ -1,0 +1,57 @@
+"""JAX's persistent compilation cache, in the user's cache folder: a second process compiles next to nothing.
+
+Most of a first small fit is compilation. JAX can keep compiled programs on disk, which is off unless a folder is named.
+kosambi names one, unless the user has (`JAX_COMPILATION_CACHE_DIR`, or `jax.config`): a folder `kosambi` where the
+system keeps caches. JAX locks it, so that processes may share it, and above `MAX_BYTES` drops what was not used for the
+longest time. The environment variable `KOSAMBI_COMPILATION_CACHE` is another folder, or "off".
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import jax
+
+VARIABLE = "KOSAMBI_COMPILATION_CACHE"
+MAX_BYTES = 2**30
+"""What the folder may hold."""
+# Programs that compile faster are not worth a file.
+_SECONDS = 0.05
+
+
+def cache_folder() -> Path | None:
+    """Where compiled programs are kept; None if they are not to be."""
+    chosen = os.environ.get(VARIABLE, "")
+    if chosen.lower() in ("off", "0", "false", "no"):
+        return None
+    if chosen:
+        return Path(chosen).expanduser()
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return base / "kosambi" / "compiled"
+
+
+def use_cache() -> None:
+    """Let JAX keep compiled programs, unless the user has said where or that it must not, or the folder is no good."""
+    folder = cache_folder()
+    if folder is None or jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    if not os.access(folder, os.W_OK):
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
+    jax.config.update("jax_compilation_cache_max_size", MAX_BYTES)  # type: ignore[no-untyped-call]
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", _SECONDS)  # type: ignore[no-untyped-call]

@@ -1,0 +1,114 @@
+"""Blocks of rows: dense evidences of several hundred rows each, added up as if they were independent data sets.
+
+Every block's evidence is that of a model of its rows, so a sum over blocks has its maximum, on average, where the
+evidence of all rows has it, at a cost that is linear in the number of rows. Blocks of rows drawn at random see how f
+varies over the whole domain; blocks of neighbours see short lengthscales, for which random rows lie too far apart.
+Half of the blocks are of either sort.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi._core.precision import lift
+from kosambi._core.types import Array
+from kosambi.learning._layout import Layout, Model
+from kosambi.learning._limits import Limits
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.priors import AbstractPrior
+
+
+class Block(NamedTuple):
+    """Some rows of the data."""
+
+    x: Float[Array, "B D"]
+    y: Float[Array, " B"]
+    counts: Float[Array, " B"]
+    """How often each counts; zero for a row that only fills the block up."""
+    likelihood: AbstractLikelihood
+    """That of these rows, where a noise is given for each."""
+
+
+class AbstractBlockEvaluator(abc.ABC):
+    """Minus the sum of the blocks' log evidences, and minus the log of the weak prior where there is one.
+
+    Arguments:
+        layout: which parameters are free.
+        given: the model whose other parameters stand still.
+        prior: whose kernel and mean are replaced.
+        blocks: the data; blocks of one size share what is compiled.
+        bounds: the weak prior; none when None.
+    """
+
+    def __init__(
+        self, layout: Layout, given: Model, prior: AbstractPrior, blocks: list[Block], bounds: Limits | None = None
+    ) -> None:
+        self.layout, self.bounds, self.evidence = layout, bounds, -np.inf
+        self._lowest = np.inf
+        self._prior = lift(prior)
+        self._given = [lift(given._replace(likelihood=block.likelihood)) for block in blocks]
+        self._blocks = [lift(block) for block in blocks]
+
+    def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
+        """Value and gradient; not finite where an evidence cannot be computed."""
+        parts = []
+        for number in range(len(self._blocks)):
+            parts.append(self._block(number, vector))
+            if not np.isfinite(parts[-1][0]):
+                return np.inf, np.full(len(vector), np.nan)
+        evidence = float(sum(part for part, _ in parts))
+        value, gradient = -evidence, -np.sum([slope for _, slope in parts], axis=0)
+        if self.bounds is not None:
+            away = (vector - self.bounds.centre) / self.bounds.width
+            value, gradient = value + 0.5 * float(away @ away), gradient + away / self.bounds.width
+        if value < self._lowest:
+            self._lowest, self.evidence = value, evidence
+            self._keep()
+        return value, gradient
+
+    @abc.abstractmethod
+    def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
+        """The log evidence of one block and its gradient."""
+
+    @abc.abstractmethod
+    def _keep(self) -> None:
+        """The last evaluation was the best so far; what it found may be where the next one begins."""
+
+
+def choose_blocks(
+    generator: np.random.Generator,
+    scaled: Float[np.ndarray, "N D"],
+    first: Int[np.ndarray, " B"],
+    pool: Int[np.ndarray, " K"],
+    most: int,
+) -> tuple[np.ndarray, ...]:
+    """Disjoint blocks about as large as the first, which is one of them: random ones, and as many of neighbours.
+
+    Arguments:
+        generator: of random numbers.
+        scaled: inputs in units in which distances matter.
+        first: rows of the first block.
+        pool: rows that count for something.
+        most: blocks, at most.
+    """
+    rest = np.setdiff1d(pool, first)
+    number = min(most - 1, -(-len(rest) // len(first)))
+    if number < 1:
+        return (first,)
+    # No fewer rows than are there for the blocks that there will be.
+    size = min(len(first), -(-len(rest) // number))
+    blocks = [first]
+    for i in range(number):
+        if i % 2 == 0 and len(rest) > size:
+            centre = scaled[generator.choice(rest)]
+            near = np.argpartition(np.sum(np.square(scaled[rest] - centre), axis=1), size - 1)[:size]
+            rows = rest[near]
+        else:
+            rows = generator.choice(rest, size=min(size, len(rest)), replace=False)
+        blocks.append(np.sort(rows))
+        rest = np.setdiff1d(rest, rows, assume_unique=True)
+    return tuple(blocks)

@@ -1,0 +1,335 @@
+r"""The neighbour likelihood of Gaussian noise (Vecchia 1988): a sum over rows, so that batches of them learn from all.
+
+Rows stand in a random order, and each is predicted from the m rows before it that are nearest in x/lengthscale, 𝒩(n):
+
+    log p(y) ≈ Σ_n log p(y_n | y_𝒩(n)) = Σ_n [log N(y_{n∪𝒩}; μ, K_{n∪𝒩}) − log N(y_𝒩; μ, K_𝒩)],   K = r + σ²I
+
+exact for m = N − 1. Each term costs m³; the mean over a random batch of rows, times N, has the right expectation, and
+so has its gradient, ½(ααᵀ − K⁻¹) pulled back through K, never through a Cholesky factor.
+
+**Finding neighbours.** A row at place p asks a tree of the first 2^j ≥ p rows for some more than it needs and keeps
+those before it. SciPy's k-d tree for few columns; for many, where trees see almost every row, scikit-learn's exhaustive
+search, which is a matrix product. Neighbours are found again when lengthscales have moved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Float, Int
+
+from kosambi._core.precision import at_rest, compiled, lift
+from kosambi._core.types import Array
+from kosambi.kernels import column_scales
+from kosambi.learning._layout import Layout, Model, rebuilt
+from kosambi.learning._limits import Limits
+from kosambi.learning._task import Task
+from kosambi.priors import AbstractPrior
+from kosambi.priors.base import evaluate_mean
+
+NUM_NEIGHBORS = 24
+"""m."""
+BATCH, STEPS = 512, 240
+"""Rows of one step, and how many steps there are."""
+MOST_TARGETS = 16384
+"""Rows whose terms are in the sum; a random subset of all, the neighbours of which are looked for among all."""
+MOST_TREE_COLUMNS = 15
+"""Columns up to which a k-d tree is asked."""
+KEPT_OUT = 1024
+"""Rows that no step uses, which say whether the others have learned."""
+# Neighbours asked for, in multiples of m: half of the rows in a tree come later than the row that asks.
+_MARGIN = 4
+# Adam: the first step in logarithms, which falls to zero along a cosine; the mean of the last part of all is kept.
+_STEP, _AVERAGED = 0.08, 0.25
+# Parts of the steps after which neighbours are found again, if a lengthscale has moved by this factor.
+_AGAIN, _MOVED = (0.1, 0.25, 0.5, 0.75), 1.1
+# The mean square of standardised errors outside of which the noise and the scale are not those of the data.
+_USUAL_SQUARE = (0.6, 1.5)
+# Nats per observation by which rows that were kept out may end worse than they began.
+_WORSE = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbors:
+    """Rows, and the rows before them that predict them."""
+
+    targets: Int[np.ndarray, " T"]
+    neighbors: Int[np.ndarray, "T m"]
+    """Row numbers; where there are fewer than m, the target itself, which `present` tells apart."""
+    present: Float[np.ndarray, "T m"]
+    """1 for a neighbour, 0 for a place that is empty."""
+
+
+def find_neighbors(
+    scaled: Float[np.ndarray, "N D"], order: Int[np.ndarray, " N"], targets: Int[np.ndarray, " T"], number: int
+) -> Neighbors:
+    """The `number` nearest rows before each target.
+
+    Arguments:
+        scaled: inputs in units of the lengthscales.
+        order: row numbers in the order of the factorisation.
+        targets: places in that order.
+        number: m.
+    """
+    found = np.zeros((len(targets), number), dtype=np.int64)
+    present = np.zeros((len(targets), number))
+    points = np.ascontiguousarray(scaled[order])
+    levels = np.ceil(np.log2(np.maximum(targets, 1) + 1)).astype(int)
+    for level in np.unique(levels):
+        which = np.flatnonzero(levels == level)
+        size = min(2 ** int(level), len(points))
+        at = targets[which]
+        near = _nearest(points[:size], points[at], min(size, _MARGIN * number))
+        is_before = near < at[:, None]
+        # Stable, so that the nearest come first.
+        rank = np.argsort(~is_before, axis=1, kind="stable")[:, :number]
+        chosen, is_one = np.take_along_axis(near, rank, 1), np.take_along_axis(is_before, rank, 1)
+        found[which, : rank.shape[1]] = np.where(is_one, chosen, at[:, None])
+        present[which, : rank.shape[1]] = is_one
+    empty = present == 0
+    found[empty] = np.broadcast_to(targets[:, None], found.shape)[empty]
+    return Neighbors(order[targets], order[found], present)
+
+
+def _nearest(points: np.ndarray, queries: np.ndarray, number: int) -> Int[np.ndarray, "Q k"]:
+    if points.shape[1] <= MOST_TREE_COLUMNS:
+        from scipy.spatial import cKDTree
+
+        near = cKDTree(points).query(queries, k=number, workers=-1)[1]
+    else:
+        from sklearn.neighbors import NearestNeighbors
+
+        search = NearestNeighbors(n_neighbors=number, algorithm="brute").fit(points.astype(np.float32))
+        near = search.kneighbors(queries.astype(np.float32), return_distance=False)
+    return np.asarray(near).reshape(len(queries), number)
+
+
+@dataclasses.dataclass(frozen=True)
+class Refined:
+    """What all rows have to say."""
+
+    model: Model
+    objective: float
+    log_evidence: float
+    """The neighbour log likelihood of all rows, estimated from those that were kept out of the search."""
+    slope: float
+    """The largest slope of the objective, as the mean of the last steps, in nats per observation and usual step."""
+    converged: bool
+    steps: int
+    warnings: tuple[str, ...]
+
+
+def refine(task: Task, prior: AbstractPrior, model: Model, bounds: Limits) -> Refined:
+    """The free parameters once more, by steps along the neighbour likelihood of random batches of all rows."""
+    data = _Data(task, prior, model)
+    layout, vector = task.layout, task.layout.vector(model)
+    vector = np.clip(vector, bounds.lower, bounds.upper)
+    size = len(data.pool)
+    schedule = optax.cosine_decay_schedule(_STEP, STEPS)
+    moments = np.zeros((2, len(vector)))
+    trail, slopes = [], []
+    before, _ = data.kept_out(vector)
+    again = {int(part * STEPS) for part in _AGAIN}
+    for step in range(STEPS):
+        if step in again:
+            data.find_again(vector)
+        value, gradient = data.batch(vector, task.generator.choice(data.num_used, BATCH, replace=False))
+        away = (vector - bounds.centre) / bounds.width
+        slope = (gradient / BATCH - away / bounds.width / size) * bounds.scale
+        if not np.all(np.isfinite(slope)):
+            task.record.failures += 1
+            continue
+        task.record.moves += 1
+        task.show.step(step, f"{value / BATCH:.3f} nats per observation")
+        # Adam, on the host: there is no more to it than these lines, and compiling it would take longer.
+        moments = np.stack([0.9 * moments[0] + 0.1 * slope, 0.99 * moments[1] + 0.01 * np.square(slope)])
+        unbiased = moments / (1.0 - np.array([[0.9], [0.99]]) ** (step + 1))
+        move = float(schedule(step)) * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-12)
+        vector = np.clip(vector + move * bounds.scale, bounds.lower, bounds.upper)
+        if step >= (1.0 - _AVERAGED) * STEPS:
+            trail.append(vector)
+            slopes.append(slope)
+    vector = np.mean(trail, axis=0)
+    data.find_again(vector)
+    after, square = data.kept_out(vector)
+    away = (vector - bounds.centre) / bounds.width
+    return Refined(
+        model=at_rest(layout.model(vector, model)),
+        objective=size * after - 0.5 * float(away @ away),
+        log_evidence=size * after,
+        slope=float(np.max(np.abs(np.mean(slopes, axis=0)), initial=0.0)),
+        converged=after > before - _WORSE,
+        steps=STEPS,
+        warnings=_notes(before, after, square),
+    )
+
+
+def _notes(before: float, after: float, square: float) -> tuple[str, ...]:
+    notes = []
+    if not after > before - _WORSE:
+        notes.append(
+            f"Rows that were kept out are predicted worse after learning from all rows ({after:.3f} nats per "
+            f"observation, {before:.3f} before). Look for rows that do not belong to the others."
+        )
+    if not _USUAL_SQUARE[0] < square < _USUAL_SQUARE[1]:
+        notes.append(
+            f"The squared errors of rows that were kept out are {square:.2f} times what the model expects. Look for "
+            "outliers, which `StudentT` allows for, and at the units of y."
+        )
+    return tuple(notes)
+
+
+class _Data:
+    """Rows in a random order, those of them that steps use and that are kept out, and their neighbours."""
+
+    def __init__(self, task: Task, prior: AbstractPrior, model: Model) -> None:
+        self.layout, self.prior, self.given = task.layout, lift(prior), lift(model)
+        self.x, self.y = np.asarray(task.x), np.asarray(task.y)
+        counts = np.ones(len(self.y)) if task.counts is None else np.asarray(task.counts)
+        self.counts, self.pool = counts, np.flatnonzero(counts)
+        self.order = task.generator.permutation(self.pool)
+        most = min(len(self.pool), MOST_TARGETS + KEPT_OUT)
+        self.targets = task.generator.permutation(len(self.pool))[:most]
+        self.num_used = max(BATCH, most - KEPT_OUT)
+        self.scales = column_scales(model.kernel, self.x)
+        self.found = find_neighbors(self.x / self.scales, self.order, self.targets, NUM_NEIGHBORS)
+
+    def find_again(self, vector: np.ndarray) -> None:
+        """Neighbours for the lengthscales as they are now, unless these have hardly moved."""
+        scales = column_scales(at_rest(self.layout.model(vector, self.given)).kernel, self.x)
+        if np.max(np.abs(np.log(scales / self.scales))) > np.log(_MOVED):
+            self.scales = scales
+            self.found = find_neighbors(self.x / scales, self.order, self.targets, NUM_NEIGHBORS)
+
+    def batch(self, vector: np.ndarray, which: Int[np.ndarray, " B"]) -> tuple[float, np.ndarray]:
+        """The sum of the terms of some targets, and its gradient."""
+        return batch_evidence(self.layout, vector, self.given, self.prior, *self._arrays(which))
+
+    def kept_out(self, vector: np.ndarray) -> tuple[float, float]:
+        """Mean log density of rows that no step uses, and the mean square of their standardised errors."""
+        values, squares, number = 0.0, 0.0, 0
+        for start in range(self.num_used, len(self.targets) - BATCH + 1, BATCH):
+            arrays = self._arrays(np.arange(start, start + BATCH))
+            terms = conditionals(self.layout, vector, self.given, self.prior, *arrays)
+            values, squares, number = values + terms.value, squares + terms.square, number + BATCH
+        return (values / number, squares / number) if number else (np.nan, 1.0)
+
+    def _arrays(self, which: Int[np.ndarray, " B"]) -> tuple[np.ndarray, ...]:
+        rows = np.concatenate([self.found.neighbors[which], self.found.targets[which][:, None]], axis=1)
+        present = np.concatenate([self.found.present[which], np.ones((len(which), 1))], axis=1)
+        return self.x[rows], self.y[rows], present, np.where(self.counts[rows] > 0, self.counts[rows], 1.0)
+
+
+class Conditionals(NamedTuple):
+    """Terms of a batch."""
+
+    value: float
+    """Their sum."""
+    square: float
+    """The sum of squared standardised errors."""
+    alpha: Float[np.ndarray, "B K"]
+    column: Float[np.ndarray, "B K"]
+    """p, the last column of K⁻¹."""
+    miss: Float[np.ndarray, " B"]
+    variance: Float[np.ndarray, " B"]
+
+
+def conditionals(
+    layout: Layout,
+    vector: Float[np.ndarray, " P"],
+    given: Model,
+    prior: AbstractPrior,
+    rows: Float[Array, "B K D"],
+    y: Float[Array, "B K"],
+    present: Float[Array, "B K"],
+    counts: Float[Array, "B K"],
+) -> Conditionals:
+    """log p(y_n | y_𝒩(n)) of a batch.
+
+    Arguments:
+        layout: which parameters are free.
+        vector: their values.
+        given: the model whose other parameters stand still.
+        prior: whose kernel and mean are replaced.
+        rows: K = m + 1 inputs for each row: its neighbours, and the row itself, last.
+        y: their observations.
+        present: zero for an empty place.
+        counts: how often each counts. w copies of one observation are one with variance σ²/w, and a factor
+            (2πσ²)^{−(w−1)/2} w^{−½}.
+    """
+    parts = _grams(layout, vector, given, prior, rows, y, present, counts)
+    gram, error, copies = (np.asarray(part) for part in parts)
+    last = np.zeros(gram.shape[1])
+    last[-1] = 1.0
+    # With p the last column of K⁻¹ and α = K⁻¹e: the variance given the neighbours is 1/p_n, the error α_n/p_n. On the
+    # host, because batches of factorisations can block XLA's threads on a CPU for good.
+    both = np.linalg.solve(gram, np.stack([error, np.broadcast_to(last, error.shape)], axis=2))
+    alpha, column = both[:, :, 0], both[:, :, 1]
+    variance = 1.0 / column[:, -1]
+    miss = alpha[:, -1] * variance
+    if not (np.all(variance > 0) and np.all(np.isfinite(both))):
+        return Conditionals(-np.inf, np.nan, alpha, column, miss, variance)
+    squares = np.square(miss) / variance
+    value = -0.5 * float(np.sum(np.log(2.0 * np.pi * variance) + squares)) + float(np.sum(copies))
+    return Conditionals(value, float(np.sum(squares)), alpha, column, miss, variance)
+
+
+def batch_evidence(
+    layout: Layout, vector: Float[np.ndarray, " P"], given: Model, prior: AbstractPrior, *arrays: Any
+) -> tuple[float, Float[np.ndarray, " P"]]:
+    """The sum of a batch's terms and its gradient in the free numbers; `arrays` are those of `conditionals`."""
+    value, _, alpha, column, miss, variance = conditionals(layout, vector, given, prior, *arrays)
+    if not np.isfinite(value):
+        return value, np.full(len(vector), np.nan)
+    # ½(ααᵀ − K⁻¹) of all, less that of the neighbours.
+    cross = miss[:, None, None] * alpha[:, :, None] * column[:, None, :]
+    slope = 0.5 * (cross + np.swapaxes(cross, 1, 2))
+    slope -= 0.5 * (np.square(miss) + variance)[:, None, None] * column[:, :, None] * column[:, None, :]
+    slopes = slope, -miss[:, None] * column
+    return value, np.asarray(_pulled_back(layout, vector, given, prior, arrays, slopes))
+
+
+def _parts(
+    layout: Layout,
+    vector: Array,
+    given: Model,
+    prior: AbstractPrior,
+    rows: Array,
+    y: Array,
+    present: Array,
+    counts: Array,
+) -> tuple[Array, Array, Array]:
+    """K with the noise, where an empty place is independent of all, the errors y − μ, and what copies add."""
+    model = layout.model(vector, given)
+    one = rebuilt(prior, model)
+    gram = jax.vmap(lambda x: one.pairwise(x, x))(rows) * present[:, :, None] * present[:, None, :]
+    noise = jnp.square(model.likelihood.noise)
+    diagonal = present * noise / counts + (1.0 - present)
+    mean = jax.vmap(lambda x: jnp.asarray(evaluate_mean(model.mean, x)))(rows)
+    own = counts[:, -1]
+    copies = -0.5 * ((own - 1.0) * jnp.log(2.0 * jnp.pi * noise) + jnp.log(own))
+    return gram + diagonal[:, :, None] * jnp.eye(rows.shape[1], dtype=gram.dtype), (y - mean) * present, copies
+
+
+_grams = compiled(_parts)
+
+
+@compiled
+def _pulled_back(
+    layout: Layout,
+    vector: Array,
+    given: Model,
+    prior: AbstractPrior,
+    arrays: tuple[Array, Array, Array, Array],
+    slopes: tuple[Array, Array],
+) -> Float[Array, " P"]:
+    def weighted(v: Array) -> Array:
+        gram, error, copies = _parts(layout, v, given, prior, *arrays)
+        return jnp.sum(slopes[0] * gram) + jnp.sum(slopes[1] * error) + jnp.sum(copies)
+
+    return jax.grad(weighted)(vector)

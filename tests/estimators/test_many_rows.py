@@ -1,0 +1,57 @@
+"""Rows that are too many for enough points, rows that are copies, and the last word of the rows themselves."""
+
+import jax
+import numpy as np
+import pytest
+
+import kosambi as ko
+from kosambi import ProjectedLangevinRegressor
+from kosambi.estimators._fit import worse_than_constant
+from kosambi.learning import sizes
+
+
+def waves(num_rows, seed=0, noise=0.3):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-3.0, 3.0, (num_rows, 2))
+    return x, np.sin(2.0 * x[:, 0]) + 0.5 * x[:, 1] + noise * rng.normal(size=num_rows)
+
+
+def test_points_are_spread_evenly_where_no_number_is_enough(monkeypatch):
+    monkeypatch.setattr(sizes, "MANY_ROWS", 500)
+    monkeypatch.setattr(sizes, "WORK", 1e6)
+    x, y = waves(900)
+    model = ProjectedLangevinRegressor(n_samples=20).fit(x[:600], y[:600])
+    assert model.posterior_.selection is None
+    assert model.posterior_.basis.report.num_inducing == sizes.affordable(600) == 256
+    assert model.fit_report_.strategy == "exact"
+    residual = y[600:] - model.predict(x[600:])
+    assert np.sqrt(np.mean(residual**2)) < 0.36
+
+
+def test_copies_do_not_say_that_there_is_no_noise():
+    x, y = waves(120)
+    once = ProjectedLangevinRegressor(n_samples=20).fit(x, y)
+    twice = ProjectedLangevinRegressor(n_samples=20).fit(np.concatenate([x, x]), np.concatenate([y, y]))
+    noise = [float(model.posterior_.likelihood.noise) for model in (once, twice)]
+    assert noise[1] == pytest.approx(noise[0], rel=1e-6)
+    # Copies still count twice for f.
+    assert np.mean(twice.predict_distribution(x).variance) < np.mean(once.predict_distribution(x).variance)
+
+
+def test_a_fit_that_is_worse_than_a_constant_is_told():
+    x, y = waves(400)
+    prior, few = ko.GaussianProcess(ko.kernels.Matern52(2.0)), x[::20]
+    good, bad = (
+        ko.infer(jax.random.key(0), prior, ko.likelihoods.Gaussian(noise), x, y, inducing_points=few)
+        for noise in (0.3, 1e-3)
+    )
+    assert worse_than_constant(good) is None
+    text = worse_than_constant(bad)
+    assert text is not None
+    assert "by a constant distribution" in text
+    # With a point for each row there is nothing that they could tell.
+    every = ko.infer(jax.random.key(0), prior, ko.likelihoods.Gaussian(1e-3), x, y, inducing_points=x[:200])
+    assert worse_than_constant(every) is None
+    labels = (y > 0).astype(float)
+    calm = ko.infer(jax.random.key(0), prior, ko.likelihoods.Bernoulli(), x, labels, inducing_points=few)
+    assert worse_than_constant(calm) is None

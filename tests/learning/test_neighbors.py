@@ -1,0 +1,137 @@
+"""The neighbour likelihood: its terms and gradient, weights, the search for neighbours, and what all rows can see."""
+
+import jax
+import numpy as np
+import pytest
+import scipy.stats
+from scipy.spatial.distance import cdist
+
+import kosambi as ko
+from kosambi.learning import _neighbors
+from kosambi.learning._layout import Model, lay_out
+from kosambi.learning._neighbors import batch_evidence, find_neighbors
+
+k, lk = ko.kernels, ko.likelihoods
+RNG = np.random.default_rng(3)
+X = RNG.uniform(-2.0, 2.0, (40, 2))
+Y = np.sin(2.0 * X[:, 0]) + 0.2 * RNG.normal(size=40)
+PRIOR = ko.GaussianProcess(k.Matern32([0.8, 1.4], 1.3), 0.2)
+MODEL = Model(PRIOR.kernel, PRIOR.mean, lk.Gaussian(0.3))
+LAYOUT = lay_out(MODEL)
+
+
+def arrays(neighbors, x, y, counts):
+    rows = np.concatenate([neighbors.neighbors, neighbors.targets[:, None]], axis=1)
+    present = np.concatenate([neighbors.present, np.ones((len(rows), 1))], axis=1)
+    return x[rows], y[rows], present, counts[rows]
+
+
+def everything(number, counts=None, x=X, y=Y):
+    order = np.random.default_rng(0).permutation(len(x))
+    found = find_neighbors(x, order, np.arange(len(x)), number)
+    return arrays(found, x, y, np.ones(len(x)) if counts is None else counts)
+
+
+@pytest.mark.parametrize("columns", [2, 20], ids=["tree", "exhaustive"])
+def test_neighbors_against_all_distances(columns):
+    x = np.random.default_rng(1).normal(size=(300, columns))
+    order = np.random.default_rng(2).permutation(300)
+    targets = np.array([0, 1, 5, 100, 250, 299])
+    found = find_neighbors(x, order, targets, 6)
+    for place, rows, present in zip(targets, found.neighbors, found.present, strict=True):
+        before = order[:place]
+        nearest = before[np.argsort(cdist(x[order[place]][None], x[before])[0])[:6]]
+        assert sorted(rows[present > 0]) == sorted(nearest)
+        assert present.sum() == min(6, place)
+
+
+def test_with_all_earlier_rows_the_sum_is_the_evidence():
+    vector = LAYOUT.vector(MODEL)
+    dense = scipy.stats.multivariate_normal(np.full(40, 0.2), PRIOR.covariance(X) + 0.09 * np.eye(40)).logpdf(Y)
+    with jax.enable_x64(True):
+        value, _ = batch_evidence(LAYOUT, vector, MODEL, PRIOR, *everything(39))
+        few, _ = batch_evidence(LAYOUT, vector, MODEL, PRIOR, *everything(3))
+    assert value == pytest.approx(dense, rel=1e-9)
+    assert abs(few - dense) > 1e-3
+
+
+def test_gradient_against_finite_differences():
+    vector, data = LAYOUT.vector(MODEL), everything(8)
+    with jax.enable_x64(True):
+        _, slope = batch_evidence(LAYOUT, vector, MODEL, PRIOR, *data)
+        for i in range(len(vector)):
+            step = 1e-5 * np.eye(len(vector))[i]
+            ends = [batch_evidence(LAYOUT, vector + sign * step, MODEL, PRIOR, *data)[0] for sign in (1, -1)]
+            assert slope[i] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-6)
+
+
+def test_a_row_that_counts_twice_is_two_rows():
+    counts = np.resize([1.0, 2.0, 3.0], 40)
+    number = counts.astype(int)
+    x, y = np.repeat(X, number, axis=0), np.repeat(Y, number)
+    mean, noise = np.full(len(y), 0.2), 0.09 * np.eye(len(y))
+    dense = scipy.stats.multivariate_normal(mean, PRIOR.covariance(x) + noise).logpdf(y)
+    with jax.enable_x64(True):
+        value, _ = batch_evidence(LAYOUT, LAYOUT.vector(MODEL), MODEL, PRIOR, *everything(39, counts))
+    assert value == pytest.approx(dense, rel=1e-9)
+
+
+def short_lengthscale(num_rows, lengthscale=0.05, noise=0.1):
+    """A draw of Matérn-3/2 on the unit interval, exactly: an autoregression of f and its slope."""
+    rng = np.random.default_rng(7)
+    x = np.sort(rng.uniform(0.0, 1.0, num_rows))
+    rate, state, f = np.sqrt(3.0) / lengthscale, np.zeros(2), np.empty(num_rows)
+    stationary = np.diag([1.0, rate**2])
+    state = np.sqrt(np.diag(stationary)) * rng.normal(size=2)
+    for n, gap in enumerate(np.diff(x, prepend=x[0])):
+        step = np.exp(-rate * gap) * np.array([[1.0 + rate * gap, gap], [-(rate**2) * gap, 1.0 - rate * gap]])
+        cover = stationary - step @ stationary @ step.T
+        values, vectors = np.linalg.eigh(0.5 * (cover + cover.T))
+        state = step @ state + vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.normal(size=2))
+        f[n] = state[0]
+    return x[:, None], f + noise * rng.normal(size=num_rows)
+
+
+@pytest.mark.slow
+def test_all_rows_find_a_lengthscale_that_a_subset_cannot_see():
+    x, y = short_lengthscale(20_000)
+    kernel, noise, report = ko.fit_hyperparameters(
+        jax.random.key(0), k.Matern32(1.0), lk.Gaussian(), x, y, num_inducing="auto"
+    )
+    assert report.strategy == "neighbors"
+    assert report.num_rows == 20_000
+    assert report.converged
+    assert abs(float(noise.noise) / 0.1 - 1.0) < 0.05
+    # Lengthscale and variance trade off; the curvature at the origin, variance/lengthscale², is what data see.
+    slope = np.sqrt(float(kernel.variance)) / float(kernel.lengthscale)
+    assert abs(slope * 0.05 - 1.0) < 0.15
+    assert abs(float(kernel.lengthscale) / 0.05 - 1.0) < 0.3
+
+
+def test_rows_above_the_limit_of_the_exact_evidence(monkeypatch):
+    from kosambi.learning import _dense
+
+    for name, value in (("EXACT_ROWS", 300), ("EXACT_BLOCK", 150), ("EXACT_BLOCKS", 2)):
+        monkeypatch.setattr(_dense, name, value)
+    monkeypatch.setattr(_neighbors, "BATCH", 64)
+    monkeypatch.setattr(_neighbors, "STEPS", 60)
+    monkeypatch.setattr(_neighbors, "KEPT_OUT", 128)
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-3.0, 3.0, (500, 1))
+    y = np.sin(2.0 * x[:, 0]) + 0.2 * rng.normal(size=500)
+    found = [
+        ko.fit_hyperparameters(jax.random.key(0), k.SquaredExponential(), lk.Gaussian(), x, y, num_restarts=0)
+        for _ in range(2)
+    ]
+    (kernel, noise, report), (again, _, _) = found
+    assert float(kernel.lengthscale) == float(again.lengthscale)
+    assert report.strategy == "neighbors"
+    assert (report.num_rows, report.is_exact, report.inducing_points) == (500, False, None)
+    assert abs(float(noise.noise) / 0.2 - 1.0) < 0.15
+    exact = float(ko.log_evidence(ko.GaussianProcess(kernel), noise, x, y))
+    # Estimated from 128 rows that were kept out.
+    assert report.log_evidence == pytest.approx(exact, abs=60.0)
+    _, _, limited = ko.fit_hyperparameters(
+        jax.random.key(0), k.SquaredExponential(), lk.Gaussian(), x, y, num_restarts=0, max_rows=200
+    )
+    assert (limited.strategy, limited.num_rows) == ("exact", 200)

@@ -1,0 +1,164 @@
+"""The evidence of any likelihood through Gaussian sites: the bound, the best sites, the gradient, weights."""
+
+import jax
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.special
+import scipy.stats
+
+import kosambi as ko
+from kosambi.learning._blocks import Block, choose_blocks
+from kosambi.learning._layout import Model, lay_out
+from kosambi.learning._sites import SiteEvaluator, settle
+from tests.cases import cases
+from tests.likelihoods.table import CASES, SEVERAL
+
+k, lk = ko.kernels, ko.likelihoods
+RNG = np.random.default_rng(11)
+X = RNG.uniform(-3.0, 3.0, (24, 2))
+KERNEL = k.Matern52([1.0, 1.5], 1.2)
+PRIOR = ko.GaussianProcess(KERNEL, 0.1)
+DENSITIES = [name for name in (*CASES, *SEVERAL) if name != "Huber"]
+
+
+def evaluator(likelihood, y, x=X, counts=None, **how):
+    given = Model(KERNEL, np.asarray(0.1), likelihood)
+    counts = np.ones(len(y)) if counts is None else counts
+    return SiteEvaluator(lay_out(given), given, PRIOR, [Block(x, y, counts, likelihood)], **how)
+
+
+def at_given(likelihood):
+    given = Model(KERNEL, np.asarray(0.1), likelihood)
+    return lay_out(given).vector(given)
+
+
+def test_gaussian_noise_has_its_exact_evidence_and_no_update_is_needed():
+    y = np.sin(X[:, 0]) + 0.3 * RNG.normal(size=24)
+    with jax.enable_x64(True):
+        value, _ = evaluator(lk.Gaussian(0.3), y)(at_given(lk.Gaussian(0.3)))
+    dense = scipy.stats.multivariate_normal(np.full(24, 0.1), PRIOR.covariance(X) + 0.09 * np.eye(24))
+    assert -value == pytest.approx(dense.logpdf(y), rel=1e-10)
+
+
+@pytest.mark.parametrize("name", cases(["Bernoulli", "StudentT", "Poisson", "Gamma"], quick=["Bernoulli", "StudentT"]))
+def test_below_the_evidence_by_quadrature_and_close_to_it(name):
+    case = CASES[name]
+    y, x = np.asarray(case.y[:2], dtype=float), np.array([[0.0], [0.4]])
+    prior = ko.GaussianProcess(k.SquaredExponential(1.0, 0.8), 0.2)
+    gram, mean = np.array(prior.covariance(x), order="F"), np.full(2, 0.2)
+    axis = np.linspace(-8.0, 8.0, 801)
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
+    likelihood = np.asarray(case.likelihood.log_density(y, grid)).sum(-1)
+    density = scipy.stats.multivariate_normal(mean, gram).logpdf(grid)
+    exact = scipy.special.logsumexp(likelihood + density) + 2 * np.log(axis[1] - axis[0])
+    with jax.enable_x64(True):
+        found, settled = settle(case.likelihood, gram, mean, y, np.ones(2))
+    assert settled
+    assert found.bound < exact + 1e-6
+    assert exact - found.bound < 0.05
+    # A bound with a worse q is lower by more than that.
+    assert exact - found.bound < 0.5 * (exact - bound_of(case.likelihood, y, mean, np.diag(np.diag(gram)), mean, gram))
+
+
+def bound_of(likelihood, y, centre, covariance, mean, gram):
+    """The bound of q = N(centre, covariance), by Gauss-Hermite and dense linear algebra."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    f = centre + np.sqrt(np.diag(covariance)) * nodes[:, None]
+    expected = (weights / weights.sum()) @ np.asarray(likelihood.log_density(np.broadcast_to(y, f.shape), f))
+    solved = np.linalg.solve(gram, covariance)
+    away = centre - mean
+    divergence = np.trace(solved) + away @ np.linalg.solve(gram, away) - len(y) - np.linalg.slogdet(solved)[1]
+    return float(np.sum(expected) - 0.5 * divergence)
+
+
+@pytest.mark.parametrize("name", cases(["Bernoulli", "StudentT", "Poisson"], quick=["Bernoulli"]))
+def test_no_other_normal_distribution_has_a_higher_bound(name):
+    case = CASES[name]
+    y, x = np.resize(case.y, 3).astype(float), np.array([[0.0], [0.5], [1.5]])
+    prior = ko.GaussianProcess(k.SquaredExponential(1.0, 1.3), 0.1)
+    gram, mean = np.array(prior.covariance(x), order="F"), np.full(3, 0.1)
+    with jax.enable_x64(True):
+        found, _ = settle(case.likelihood, gram, mean, y, np.ones(3))
+    lower = np.tril_indices(3)
+
+    def objective(flat):
+        root = np.zeros((3, 3))
+        root[lower] = flat[3:]
+        return -bound_of(case.likelihood, y, flat[:3], root @ root.T + 1e-12 * np.eye(3), mean, gram)
+
+    begun = np.concatenate([mean, np.linalg.cholesky(gram)[lower]])
+    best = scipy.optimize.minimize(objective, begun, method="BFGS", options={"gtol": 1e-5})
+    assert found.bound == pytest.approx(-best.fun, abs=2e-4)
+
+
+@pytest.mark.parametrize("name", cases(DENSITIES, quick=["Bernoulli", "StudentT", "Categorical", "Poisson"]))
+def test_gradient_against_finite_differences(name):
+    case = {**CASES, **SEVERAL}[name]
+    y, vector = np.resize(case.y, 24).astype(float), at_given(case.likelihood)
+    with jax.enable_x64(True):
+        evaluate = evaluator(case.likelihood, y)
+        _, slope = evaluate(vector)
+        for i in range(len(vector)):
+            step = 1e-3 * np.eye(len(vector))[i]
+            difference = (evaluate(vector + step)[0] - evaluate(vector - step)[0]) / 2e-3
+            # Sites that cannot be negative leave the best q just missed where a cost is not convex.
+            assert slope[i] == pytest.approx(difference, rel=0.01 if case.likelihood.is_convex else 0.05, abs=0.02)
+
+
+def test_an_outlier_has_a_site_that_says_nothing_and_the_gradient_knows():
+    y = np.sin(X[:, 0])
+    y[3] = 30.0
+    likelihood = lk.StudentT(3.0, 0.1)
+    with jax.enable_x64(True):
+        gram, mean = np.array(PRIOR.covariance(X), order="F"), np.full(24, 0.1)
+        found, settled = settle(likelihood, gram, mean, y, np.ones(24))
+        assert settled
+        assert found.sites.precision[3, 0] < 0.1
+        assert abs(found.mean[3, 0]) < 2.0
+        evaluate = evaluator(likelihood, y)
+        value, slope = evaluate(at_given(likelihood))
+        assert np.isfinite(value)
+        for i in range(len(slope)):
+            step = 1e-3 * np.eye(len(slope))[i]
+            vector = at_given(likelihood)
+            difference = (evaluate(vector + step)[0] - evaluate(vector - step)[0]) / 2e-3
+            assert slope[i] == pytest.approx(difference, rel=0.01, abs=0.02)
+
+
+def test_a_row_that_counts_twice_is_two_rows_and_one_that_counts_for_nothing_is_none():
+    y = (np.sin(X[:, 0]) + RNG.logistic(size=24) > 0).astype(float)
+    counts = np.resize([1.0, 2.0, 0.0], 24)
+    number, spoiled = counts.astype(int), np.where(counts > 0, y, 1.0 - y)
+    vector = at_given(lk.Bernoulli())
+    with jax.enable_x64(True):
+        long = evaluator(lk.Bernoulli(), np.repeat(y, number), np.repeat(X, number, axis=0))(vector)
+        for some in (y, spoiled):
+            short = evaluator(lk.Bernoulli(), some, counts=counts)(vector)
+            assert short[0] == pytest.approx(long[0], abs=1e-5)
+            np.testing.assert_allclose(short[1], long[1], atol=1e-3)
+
+
+def test_blocks_are_disjoint_local_and_random_and_cover_what_there_is():
+    rng, x = np.random.default_rng(0), np.random.default_rng(1).uniform(size=(1000, 2))
+    first, pool = np.arange(0, 1000, 4), np.arange(990)
+    blocks = choose_blocks(rng, x, first[first < 990], pool, 8)
+    rows = np.concatenate(blocks)
+    assert len(rows) == len(np.unique(rows)) == 990
+    spreads = [np.mean(np.std(x[block], axis=0)) for block in blocks]
+    assert min(spreads) < 0.8 * max(spreads)
+    assert len(choose_blocks(rng, x, first, pool, 2)) == 2
+    assert choose_blocks(rng, x, pool, pool, 8) == (pool,)
+
+
+def test_two_blocks_are_two_data_sets():
+    y = (np.sin(X[:, 0]) > 0).astype(float)
+    given = Model(KERNEL, np.asarray(0.1), lk.Bernoulli())
+    ones = np.ones(12)
+    halves = [Block(X[part], y[part], ones, lk.Bernoulli()) for part in (slice(0, 12), slice(12, 24))]
+    vector = at_given(lk.Bernoulli())
+    with jax.enable_x64(True):
+        both = SiteEvaluator(lay_out(given), given, PRIOR, halves)(vector)
+        one = [evaluator(lk.Bernoulli(), half.y, half.x)(vector) for half in halves]
+    assert both[0] == pytest.approx(one[0][0] + one[1][0], rel=1e-9)
+    np.testing.assert_allclose(both[1], one[0][1] + one[1][1], rtol=1e-6, atol=1e-8)
