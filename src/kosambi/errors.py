@@ -64,6 +64,10 @@ class HyperparameterWarning(UserWarning):
     """Hyperparameters were learned from data that say little, or not to the end."""
 
 
+class DataWarning(UserWarning):
+    """A value of the data looks like a mistake, or like a code for a missing one."""
+
+
 class DomainWarning(UserWarning):
     """A function is evaluated over a wider range than it was drawn for."""
 

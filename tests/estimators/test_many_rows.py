@@ -6,6 +6,7 @@ import pytest
 
 import kosambi as ko
 from kosambi import ProjectedLangevinRegressor
+from kosambi.errors import DataWarning
 from kosambi.estimators._fit import worse_than_constant
 from kosambi.learning import sizes
 
@@ -55,3 +56,14 @@ def test_a_fit_that_is_worse_than_a_constant_is_told():
     labels = (y > 0).astype(float)
     calm = ko.infer(jax.random.key(0), prior, ko.likelihoods.Bernoulli(), x, labels, inducing_points=few)
     assert worse_than_constant(calm) is None
+
+
+def test_one_bad_cell_does_not_ruin_a_fit_and_is_named():
+    rng = np.random.default_rng(0)
+    x, new = rng.normal(size=(200, 2)), rng.normal(size=(300, 2))
+    y = np.sin(2.0 * x[:, 0]) + 0.05 * rng.normal(size=200)
+    x[17, 0] = -999.0
+    with pytest.warns(DataWarning, match="Column 0 has -999 in row 17"):
+        model = ProjectedLangevinRegressor(n_samples=20).fit(x, y)
+    truth = np.sin(2.0 * new[:, 0])
+    assert 1.0 - np.mean((model.predict(new) - truth) ** 2) / np.var(truth) > 0.98

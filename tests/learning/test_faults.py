@@ -10,7 +10,7 @@ import pytest
 import kosambi as ko
 from kosambi.errors import HyperparameterWarning, InputError, NumericalError
 from kosambi.learning import _paper, _points, _rounds
-from kosambi.learning._rows import subset, thinned
+from kosambi.learning._blocks import subset, thinned
 from kosambi.learning._search import Record, minimise
 from tests.learning.curves import KEY, NOISE, curve
 

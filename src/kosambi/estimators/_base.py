@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kosambi._core.checks import as_count
 from kosambi._core.parameters import nested_params, with_params
 from kosambi._core.types import Array, Key
-from kosambi.errors import InputError
+from kosambi.errors import DataWarning, InputError
 from kosambi.estimators._fit import Settings, fitted
-from kosambi.estimators._rows import location_and_scale, merged, padded_inputs
+from kosambi.estimators._rows import extreme_cells, location_and_scale, merged, padded_inputs
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior, Prediction
 from kosambi.posterior.certificate import Certificate
@@ -46,6 +47,13 @@ class AbstractEstimator(BaseEstimator):
     ) -> None:
         settings = self._settings()
         settings.check()
+        if (note := extreme_cells(x)) is not None:
+            warnings.warn(
+                f"{note} If that stands for a missing value, or is a mistake, leave the row out or repair it; if it is "
+                "right, take logarithms or ranks of the column.",
+                DataWarning,
+                stacklevel=4,
+            )
         rows = merged(x, y, weights)
         self.x_mean_, self.x_scale_ = location_and_scale(rows.x, rows.weights)
         rows = type(rows)((rows.x - self.x_mean_) / self.x_scale_, rows.y, rows.weights)

@@ -15,6 +15,8 @@ from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
 from kosambi.posterior import Posterior
 
+EXTREME = 100.0
+"""Half widths between the quartiles beyond which a cell looks like a mistake; of normal numbers none are beyond ten."""
 SMALLEST_BUCKET = 32
 """Rows, at least, that computations are compiled for."""
 
@@ -55,6 +57,30 @@ def location_and_scale(
     # Rounding of the mean leaves a deviation of about this size where there is none.
     floor = 1e-13 * np.max(np.abs(values), axis=0, initial=0.0)
     return mean, np.where(deviation > floor, deviation, 1.0)
+
+
+def extreme_cells(x: Float[np.ndarray, "N D"]) -> str | None:
+    """What to say of cells that lie so far from the bulk of their column that they look like mistakes; None if none do.
+
+    >>> import numpy as np
+    >>> x = np.arange(20.0)[:, None]
+    >>> x[3] = -999.0
+    >>> extreme_cells(x)
+    'Column 0 has -999 in row 3, 212 times as far from the median as the quartiles are.'
+    """
+    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
+    half = 0.5 * (high - low)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        times = np.where(half > 0, np.abs(x - middle) / half, 0.0)
+    found = np.argwhere(times > EXTREME)
+    if not len(found):
+        return None
+    row, column = found[np.argmax(times[tuple(found.T)])]
+    others = f" {len(found) - 1} more cells are as far out." if len(found) > 1 else ""
+    return (
+        f"Column {column} has {x[row, column]:g} in row {row}, {times[row, column]:.3g} times as far from the median "
+        f"as the quartiles are.{others}"
+    )
 
 
 def padded(rows: Rows) -> Rows:

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 
 from kosambi._core.precision import at_rest, lift
+from kosambi.learning._blocks import thinned
 from kosambi.learning._layout import Model, rebuilt, without_kernel
 from kosambi.learning._limits import limits
 from kosambi.learning._objective import fixed_objective, projected
-from kosambi.learning._rows import thinned
 from kosambi.learning._search import minimise, projected_norm
 from kosambi.learning._starts import Scales, learns_mean, start
 from kosambi.learning._task import Task

@@ -15,13 +15,11 @@ import numpy as np
 
 from kosambi.basis.points import JITTER
 from kosambi.kernels import column_scales
-from kosambi.learning._blocks import choose_blocks
+from kosambi.learning._blocks import choose_blocks, num_support, subset, thinned
 from kosambi.learning._layout import rebuilt
 from kosambi.learning._neighbors import refine
-from kosambi.learning._notes import notes_of
 from kosambi.learning._objective import EXACT, SITES, Problem
-from kosambi.learning._rounds import Progress, searched
-from kosambi.learning._rows import num_support, subset, thinned
+from kosambi.learning._rounds import Progress, notes_of, searched
 from kosambi.learning._search import projected_norm
 from kosambi.learning._tails import is_heavy_tailed, searched_from_gaussian, with_gaussian_noise
 from kosambi.learning._task import Outcome, Task

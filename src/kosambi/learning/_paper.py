@@ -159,7 +159,7 @@ def _exact_layout(task: Task) -> tuple[Layout, Model]:
     likelihood, layout, noise = task.likelihood, task.layout, np.asarray(np.sqrt(_BEGIN))
     names = [p.name for p in layout.frozen if p.name.startswith("kernel")]
     if isinstance(likelihood, Gaussian) and any(p.name == "likelihood.noise" for p in layout.frozen):
-        # A noise for each datum is known and enters with the targets; then there is no other.
+        # A noise for each observation is known and enters with the targets; then there is no other.
         noise = np.asarray(1e-6) if likelihood.noise.ndim else np.asarray(likelihood.noise)
         names.append("likelihood.noise")
     given = Model(task.prior.kernel, np.zeros(()), Gaussian(noise))

@@ -16,12 +16,11 @@ from kosambi._core.checks import as_count
 from kosambi._core.types import Array
 from kosambi.basis.points import JITTER
 from kosambi.learning._all_rows import refine
+from kosambi.learning._blocks import num_support, subset, thinned
 from kosambi.learning._dense import EXACT_ROWS, SITE_ROWS
 from kosambi.learning._layout import rebuilt
-from kosambi.learning._notes import notes_of
 from kosambi.learning._objective import EXACT, POINTS, SITES, Evaluator, Problem, choose_points
-from kosambi.learning._rounds import Progress, searched, searched_with_points
-from kosambi.learning._rows import num_support, subset, thinned
+from kosambi.learning._rounds import Progress, notes_of, searched, searched_with_points
 from kosambi.learning._search import projected_norm
 from kosambi.learning._task import Outcome, Task
 from kosambi.learning._together import most_rows, search_together

@@ -13,21 +13,26 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from jaxtyping import Float
 
-from kosambi.learning._candidates import candidates
-from kosambi.learning._limits import Limits
+from kosambi.errors import NumericalError
+from kosambi.learning._limits import Limits, limits
 from kosambi.learning._objective import EXACT, POINTS, Evaluator, Problem, evaluator
 from kosambi.learning._search import Minimum, Record, minimise
+from kosambi.learning._starts import Beginning, Scales, has_period, learns_mean, start
 from kosambi.learning._task import Task
 
 CARRIED = 0.25
-"""How many nats a datum the bound may lose for the hyperparameters without inducing points to be kept."""
+"""How many nats per observation the bound may lose for the hyperparameters without inducing points to be kept."""
 SHORT = 12
 """Iterations of a short search."""
 MAX_ROUNDS = 8
 """How often inducing points are chosen again."""
 # Iterations of each round; the last number goes on.
 ROUNDS = (15, 25, 40)
-# Choosing inducing points again has ceased to matter when it gains less than this many nats, or this many a datum.
+# Lengthscales in units of √D standard deviations, and noise as a share of the standard deviation, to begin from.
+_REACHES, _SHARES = (0.2, 0.6, 2.0), (0.1, 0.5)
+# How many periods are tried, between a fiftieth of the width of the data and all of it.
+_PERIODS = 24
+# Choosing inducing points again has ceased to matter when it gains less than this many nats, or this many per row.
 _GAIN, _GAIN_PER_ROW = 0.1, 2e-4
 
 
@@ -157,3 +162,68 @@ def one_round(
     objective = evaluator(problem, bounds, vector, points)
     found = minimise(objective, vector, bounds.lower, bounds.upper, max_iterations, record, bounds.scale)
     return Round(found, objective.evidence)
+
+
+def candidates(
+    generator: np.random.Generator, problem: Problem, num_restarts: int, earlier: Float[np.ndarray, " P"] | None
+) -> tuple[Limits, list[np.ndarray]]:
+    """The limits, and the most promising vectors, best first.
+
+    `earlier` is what another search has found.
+    """
+    layout, prior, likelihood, x, y = problem.layout, problem.prior, problem.likelihood, problem.x, problem.y
+    scales = Scales.of(prior, likelihood, x, y, learns_mean(layout))
+    bounds = limits(layout, start(prior, likelihood, x, y, scales), problem.given, scales, x)
+    beginnings = [Beginning(reach, share) for reach in _REACHES for share in _SHARES]
+    if has_period(prior.kernel):
+        beginnings += [Beginning(0.6, 0.3, float(part)) for part in np.geomspace(0.02, 1.0, _PERIODS)]
+    grid = [layout.vector(start(prior, likelihood, x, y, scales, beginning)) for beginning in beginnings]
+    random = [bounds.centre + bounds.width / 6.0 * generator.normal(size=layout.size) for _ in range(num_restarts)]
+    found = [] if earlier is None else [earlier]
+    vectors = [np.clip(v, bounds.lower, bounds.upper) for v in (layout.vector(problem.given), *found, *grid, *random)]
+    distinct: list[np.ndarray] = []
+    for vector in vectors:
+        if not any(np.allclose(vector, other, atol=1e-8) for other in distinct):
+            distinct.append(vector)
+    evaluations = [evaluator(problem, bounds, vector, roughly=True)(vector) for vector in distinct]
+    values = np.array([value for value, _ in evaluations])
+    usable = np.array([np.isfinite(value) and np.all(np.isfinite(slope)) for value, slope in evaluations])
+    if not usable.any():
+        what = "is finite, but not its derivative," if np.any(np.isfinite(values)) else "is not finite"
+        raise NumericalError(
+            f"The evidence {what} at any of {len(distinct)} starts. Look for values of y that the likelihood gives no "
+            "probability, scale x and y, and look at a kernel of your own: the square root of a distance has no slope "
+            "at zero, so guard it with `jnp.where` before and after."
+        )
+    order = np.argsort(np.where(usable, values, np.inf), kind="stable")
+    return bounds, [distinct[i] for i in order[: num_restarts + 1] if usable[i]]
+
+
+def notes_of(
+    progress: Progress, at_bound: tuple[str, ...], slope: float, asked: int | None = None, number: int = 0
+) -> tuple[str, ...]:
+    """What the user is to be warned of."""
+    notes = []
+    if asked is not None and number < asked:
+        notes.append(f"There are {number} inducing points instead of {asked}: x has no more distinct rows.")
+    if progress.interrupted:
+        notes.append("The search was interrupted; the best so far is returned.")
+    elif not progress.converged:
+        notes.append(
+            f"The search for hyperparameters did not converge in {progress.iterations} iterations (steepest slope "
+            f"{slope:.2g} nats for a usual step). Raise `max_iterations`."
+        )
+    # A long lengthscale is a column that does not matter; these say that the model does not suit the data.
+    if rounded := [name for name in at_bound if name in progress.limits.rounded]:
+        notes.append(
+            f"{', '.join(rounded)} ended at what the rounding of y alone adds: the data look as if they had no other "
+            "noise. Rows that occur twice with the same y make it seem so; leave repeated rows out if they are copies."
+        )
+    unit = ("variance", "noise", "scale")
+    doubtful = [name for name in at_bound if name.rsplit(".", 1)[-1] in unit and name not in rounded]
+    if doubtful:
+        notes.append(
+            f"{', '.join(doubtful)} ended at a bound. Look at the units of y, give the prior a mean that suits "
+            "it (a kernel alone has mean zero), or leave out a kernel that the data do not need."
+        )
+    return tuple(notes)

@@ -31,7 +31,7 @@ class Scales:
     """The sizes of things in the data."""
 
     columns: Float[np.ndarray, " D"]
-    """Standard deviations of the input columns; one for a column that does not vary."""
+    """Standard deviations of the input columns, of their bulk; one for a column that does not vary."""
     latent_mean: float
     """The mean of rough latent values."""
     latent_deviation: float
@@ -42,7 +42,7 @@ class Scales:
     @classmethod
     def of(cls, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array, y: Array, learn_mean: bool) -> Scales:
         """Measured; around the mean of the prior if that is not learned."""
-        spread = np.std(x, axis=0)
+        spread = bulk_scales(np.asarray(x))
         rough = np.asarray(likelihood.raw_rough_latent(y), dtype=np.float64)
         if rough.ndim == 2 and likelihood.num_labels is None:
             rough = rough[:, 0]
@@ -57,6 +57,17 @@ class Scales:
             deviation = max(deviation, 1.0)
         columns = np.where(spread > 0, spread, 1.0)
         return cls(columns, float(np.mean(rough)), deviation if deviation > 0 else 1.0, _rounding(y))
+
+
+def bulk_scales(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
+    """Standard deviations of the columns; of the bulk of a column where a few cells lie so far out that they decide it.
+
+    From quartiles where the two differ by more than a factor of three: one cell of −999 among standard normal ones
+    makes a standard deviation of 70.
+    """
+    spread = np.std(x, axis=0)
+    bulk = np.subtract(*np.quantile(x, [0.75, 0.25], axis=0)) / 1.35
+    return np.where((bulk > 0) & (spread > 3.0 * bulk), bulk, spread)
 
 
 def _rounding(y: Array) -> float:
