@@ -162,3 +162,11 @@ def test_two_blocks_are_two_data_sets():
         one = [evaluator(lk.Bernoulli(), half.y, half.x)(vector) for half in halves]
     assert both[0] == pytest.approx(one[0][0] + one[1][0], rel=1e-9)
     np.testing.assert_allclose(both[1], one[0][1] + one[1][1], rtol=1e-6, atol=1e-8)
+
+
+def test_rows_without_prior_variance_are_no_obstacle():
+    x = np.linspace(-2.0, 2.0, 41)[:, None]
+    y = (x[:, 0] + 0.3 * np.random.default_rng(2).normal(size=41) > 0).astype(float)
+    _, _, report = ko.fit_hyperparameters(jax.random.key(0), k.Linear(), lk.Bernoulli(), x, y, num_restarts=0)
+    assert report.strategy == "sites"
+    assert np.isfinite(report.log_evidence)

@@ -17,8 +17,8 @@ import jax
 VARIABLE = "KOSAMBI_COMPILATION_CACHE"
 MAX_BYTES = 2**30
 """What the folder may hold."""
-# Programs that compile faster are not worth a file.
-_SECONDS = 0.05
+# Programs that compile faster than that are not worth a file.
+_SETTINGS = {"jax_compilation_cache_max_size": MAX_BYTES, "jax_persistent_cache_min_compile_time_secs": 0.05}
 
 
 def cache_folder() -> Path | None:
@@ -53,5 +53,6 @@ def use_cache() -> None:
     if not os.access(folder, os.W_OK):
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
-    jax.config.update("jax_compilation_cache_max_size", MAX_BYTES)  # type: ignore[no-untyped-call]
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", _SECONDS)  # type: ignore[no-untyped-call]
+    for name, value in _SETTINGS.items():
+        if name.upper() not in os.environ:
+            jax.config.update(name, value)  # type: ignore[no-untyped-call]

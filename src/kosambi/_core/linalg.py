@@ -28,6 +28,8 @@ MOST = 2000
 """The side of a matrix above which its factorisation is worth several threads."""
 
 _held = threading.Lock()
+# The Python thread that has lowered the number of BLAS threads, and what that was before.
+_holder: tuple[int, int] | None = None
 
 
 @contextlib.contextmanager
@@ -40,24 +42,30 @@ def one_blas_thread(size: int = 0) -> Iterator[None]:
     Arguments:
         size: the side of the largest matrix to be factorised; above `MOST` the number of threads stays as it is.
     """
+    global _holder
     if size > MOST or not _held.acquire(blocking=False):
         yield
         return
     try:
-        _first_threads()
+        before = max((library["num_threads"] for library in _libraries().info()), default=1)
+        _holder = threading.get_ident(), before
         with _libraries().limit(limits=1):
             yield
     finally:
+        _holder = None
         _held.release()
 
 
 @contextlib.contextmanager
 def all_blas_threads() -> Iterator[None]:
-    """NumPy's and SciPy's BLAS use as many threads inside as they had at first, also within `one_blas_thread`.
+    """Inside `one_blas_thread`, as many threads as before it; elsewhere nothing is done.
 
     For products of large matrices with nothing compiled beside them.
     """
-    with _libraries().limit(limits=_first_threads()):
+    if _holder is None or _holder[0] != threading.get_ident():
+        yield
+        return
+    with _libraries().limit(limits=_holder[1]):
         yield
 
 
@@ -67,11 +75,6 @@ def _libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
-
-
-@functools.cache
-def _first_threads() -> int:
-    return max((library["num_threads"] for library in _libraries().info()), default=1)
 
 
 @compiled

@@ -11,6 +11,7 @@ import numpy as np
 
 from kosambi._core.checks import as_count
 from kosambi._core.types import Key
+from kosambi.basis.inducing import greedy_path
 from kosambi.errors import HyperparameterWarning, InputError, TruncationWarning
 from kosambi.estimators._models import in_units, prior_in_units
 from kosambi.estimators._rows import Rows, padded
@@ -26,6 +27,8 @@ from kosambi.target import Target
 METHODS = ("evidence", "paper", None)
 # Rows for each inducing point from which the last word is that of the rows themselves, and how many of them are asked.
 _CHECKED_FROM, _CHECKED = 4, 2000
+# Points that explain all but this part of the prior variance at the data are enough.
+_FEW_POINTS, _MUCH = 256, 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +87,7 @@ def fitted(
     if isinstance(number, int) and model.points is not None:
         # They were learned together with the hyperparameters.
         how = {"inducing_points": model.points}
-    elif (few := _too_many(number, likelihood, rows)) is not None:
+    elif (few := _too_many(number, likelihood, rows)) is not None and _leaves_much(prior, rows):
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
         how = {"num_inducing": few, "inducing_points": "kmeans"}
     posterior = infer(
@@ -119,9 +122,10 @@ def worse_than_constant(posterior: Posterior) -> str | None:
         return None
     some = np.unique(np.linspace(0, len(y) - 1, min(len(y), _CHECKED)).round().astype(int))
     # A row that is an inducing point has no residual, which no new input is without.
-    some = some[
-        np.asarray(target.basis.residual_variance(x[some])) > 1e-6 * np.asarray(target.basis.prior.variance(x[some]))
-    ]
+    points = {point.tobytes() for point in np.ascontiguousarray(target.basis.inducing_points)}
+    some = np.array([row for row in some if np.ascontiguousarray(x[row]).tobytes() not in points], dtype=int)
+    if not len(some):
+        return None
     score = float(np.mean(posterior.log_predictive_density(x[some], y[some])))
     share = float(np.mean(y))
     constant = (
@@ -129,7 +133,7 @@ def worse_than_constant(posterior: Posterior) -> str | None:
         if is_real
         else share * np.log(share) + (1.0 - share) * np.log1p(-share)
     )
-    if score >= constant:
+    if not score < constant:
         return None
     return (
         f"{len(some)} rows of the data are predicted with {score:.3g} nats per observation, and would be with "
@@ -141,6 +145,13 @@ def worse_than_constant(posterior: Posterior) -> str | None:
 def _too_many(number: int | str, likelihood: AbstractLikelihood, rows: Rows) -> int | None:
     """How many points there are to be, where rows are so many that more would always predict better."""
     return affordable(len(rows.y)) if number == "auto" and isinstance(likelihood, Gaussian) else None
+
+
+def _leaves_much(prior: GaussianProcess, rows: Rows) -> bool:
+    """Whether 256 points leave prior variance unexplained, so that more of them would predict better."""
+    some = rows.x[np.unique(np.linspace(0, len(rows.y) - 1, SUBSET).round().astype(int))]
+    path = greedy_path(prior, some, min(_FEW_POINTS, len(some)))
+    return not path.stopped_early and bool(path.residual_trace[-1] > _MUCH * path.prior_trace)
 
 
 def _at_most(asked: int, rows: Rows) -> int:

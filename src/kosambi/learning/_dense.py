@@ -49,10 +49,12 @@ def fit(task: Task, max_rows: int | None, num_restarts: int) -> Outcome:
         task.record.absorb(alike.record)
     prior = thinned(task.generator, task.prior, EXACT_ROWS if max_rows is None else max_rows)
     strategy = EXACT if isinstance(task.likelihood, Gaussian) else SITES
-    size, most = _sizes(task, strategy, max_rows)
+    pool = np.arange(len(task.x)) if task.counts is None else np.flatnonzero(task.counts)
+    if max_rows is not None and max_rows >= len(pool):
+        max_rows = None
+    size, most = _sizes(task.likelihood.num_latents, strategy, len(pool), max_rows)
     first = subset(task.generator, task.y, task.counts, size, task.likelihood.num_labels)
     whole = Problem(prior, task.likelihood, task.x, task.y, task.counts, task.layout, 0, strategy, (first,))
-    pool = np.arange(len(task.x)) if task.counts is None else np.flatnonzero(task.counts)
 
     def widen(problem: Problem, vector: np.ndarray) -> Problem:
         scaled = np.asarray(problem.x) / column_scales(problem.model(vector).kernel, np.asarray(problem.x))
@@ -79,21 +81,20 @@ def fit(task: Task, max_rows: int | None, num_restarts: int) -> Outcome:
     return outcome
 
 
-def _sizes(task: Task, strategy: str, max_rows: int | None) -> tuple[int, int]:
+def _sizes(num_latents: int, strategy: str, num_rows: int, max_rows: int | None) -> tuple[int, int]:
     """Rows of the first block, and the number of blocks."""
     together, block, most = (
         (EXACT_ROWS, EXACT_BLOCK, EXACT_BLOCKS) if strategy == EXACT else (SITE_ROWS, SITE_BLOCK, SITE_BLOCKS)
     )
     # The work grows with the number of latent functions and the cube of the rows.
-    shrunk = task.likelihood.num_latents ** (-1.0 / 3.0)
+    shrunk = num_latents ** (-1.0 / 3.0)
     together, block = int(together * shrunk), int(block * shrunk)
-    limit = len(task.x) if max_rows is None else min(max_rows, len(task.x))
+    limit = num_rows if max_rows is None else max_rows
     if limit <= together:
-        return limit, 1
-    if max_rows is None:
-        return block, most
-    number = min(most, math.ceil(limit / block))
-    return limit // number, number
+        # All rows, also those that do not count, so that shapes stay the same.
+        return (2**62 if max_rows is None else limit), 1
+    number = most if max_rows is None else min(most, math.ceil(limit / block))
+    return min(block, limit // number), number
 
 
 def _outcome(task: Task, problem: Problem, progress: Progress) -> Outcome:
@@ -101,7 +102,7 @@ def _outcome(task: Task, problem: Problem, progress: Progress) -> Outcome:
     bounds, minimum = progress.limits, progress.best.minimum
     slope = projected_norm(minimum, bounds.lower, bounds.upper, bounds.scale)
     at_bound = bounds.names_at_bound(task.layout, minimum.vector)
-    is_whole = problem.num_rows == len(task.x)
+    is_whole = problem.num_rows >= task.num_counting
     return Outcome(
         model=problem.model(minimum.vector),
         strategy=problem.strategy,
@@ -116,7 +117,7 @@ def _outcome(task: Task, problem: Problem, progress: Progress) -> Outcome:
         restarts=tuple(progress.restarts),
         rounds=progress.rounds,
         iterations=progress.iterations,
-        num_rows=problem.num_rows,
+        num_rows=min(problem.num_rows, task.num_counting),
         num_support=num_support(problem.prior),
         inducing_points=None,
         jitter=JITTER,
@@ -140,6 +141,6 @@ def _with_all_rows(task: Task, before: Outcome, progress: Progress) -> Outcome:
         converged=progress.converged,
         at_bound=at_bound,
         iterations=before.iterations + found.steps,
-        num_rows=len(task.x),
+        num_rows=task.num_counting,
         warnings=(*notes_of(progress, at_bound, found.slope), *found.warnings),
     )

@@ -104,8 +104,10 @@ def _nearest(points: np.ndarray, queries: np.ndarray, number: int) -> Int[np.nda
     else:
         from sklearn.neighbors import NearestNeighbors
 
-        search = NearestNeighbors(n_neighbors=number, algorithm="brute").fit(points.astype(np.float32))
-        near = search.kneighbors(queries.astype(np.float32), return_distance=False)
+        # Single precision is enough around zero, and not far from it.
+        centre = np.mean(points, axis=0)
+        search = NearestNeighbors(n_neighbors=number, algorithm="brute").fit((points - centre).astype(np.float32))
+        near = search.kneighbors((queries - centre).astype(np.float32), return_distance=False)
     return np.asarray(near).reshape(len(queries), number)
 
 
@@ -118,7 +120,7 @@ class Refined:
     log_evidence: float
     """The neighbour log likelihood of all rows, estimated from those that were kept out of the search."""
     slope: float
-    """The largest slope of the objective, as the mean of the last steps, in nats per observation and usual step."""
+    """The largest slope of the objective within the bounds, as the mean of the last steps, which are noisy."""
     converged: bool
     steps: int
     warnings: tuple[str, ...]
@@ -130,12 +132,13 @@ def refine(task: Task, prior: AbstractPrior, model: Model, bounds: Limits) -> Re
     layout, vector = task.layout, task.layout.vector(model)
     vector = np.clip(vector, bounds.lower, bounds.upper)
     size = len(data.pool)
-    schedule = optax.cosine_decay_schedule(_STEP, STEPS)
+    begun, steps = vector, min(STEPS, task.max_iterations)
+    schedule = optax.cosine_decay_schedule(_STEP, steps)
     moments = np.zeros((2, len(vector)))
     trail, slopes = [], []
     before, _ = data.kept_out(vector)
-    again = {int(part * STEPS) for part in _AGAIN}
-    for step in range(STEPS):
+    again = {int(part * steps) for part in _AGAIN}
+    for step in range(steps):
         if step in again:
             data.find_again(vector)
         value, gradient = data.batch(vector, task.generator.choice(data.num_used, BATCH, replace=False))
@@ -151,22 +154,33 @@ def refine(task: Task, prior: AbstractPrior, model: Model, bounds: Limits) -> Re
         unbiased = moments / (1.0 - np.array([[0.9], [0.99]]) ** (step + 1))
         move = float(schedule(step)) * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-12)
         vector = np.clip(vector + move * bounds.scale, bounds.lower, bounds.upper)
-        if step >= (1.0 - _AVERAGED) * STEPS:
+        if step >= (1.0 - _AVERAGED) * steps:
             trail.append(vector)
             slopes.append(slope)
-    vector = np.mean(trail, axis=0)
+    vector = np.mean(trail, axis=0) if trail else begun
     data.find_again(vector)
     after, square = data.kept_out(vector)
+    reached = after
+    if not after > before - _WORSE:
+        vector = begun
+        data.find_again(vector)
+        after, square = data.kept_out(vector)
     away = (vector - bounds.centre) / bounds.width
     return Refined(
         model=at_rest(layout.model(vector, model)),
         objective=size * after - 0.5 * float(away @ away),
         log_evidence=size * after,
-        slope=float(np.max(np.abs(np.mean(slopes, axis=0)), initial=0.0)),
-        converged=after > before - _WORSE,
-        steps=STEPS,
-        warnings=_notes(before, after, square),
+        slope=_projected(size * np.mean(slopes, axis=0), vector, bounds) if slopes else np.nan,
+        converged=bool(reached > before - _WORSE),
+        steps=steps,
+        warnings=_notes(before, reached, square),
     )
+
+
+def _projected(slope: np.ndarray, vector: np.ndarray, bounds: Limits) -> float:
+    """The largest slope along which the objective could still rise within the bounds."""
+    outward = ((vector <= bounds.lower) & (slope < 0)) | ((vector >= bounds.upper) & (slope > 0))
+    return float(np.max(np.abs(np.where(outward, 0.0, slope)), initial=0.0))
 
 
 def _notes(before: float, after: float, square: float) -> tuple[str, ...]:
@@ -174,7 +188,8 @@ def _notes(before: float, after: float, square: float) -> tuple[str, ...]:
     if not after > before - _WORSE:
         notes.append(
             f"Rows that were kept out are predicted worse after learning from all rows ({after:.3f} nats per "
-            f"observation, {before:.3f} before). Look for rows that do not belong to the others."
+            f"observation, {before:.3f} before), so what blocks of them had taught is kept. Look for rows that do not "
+            "belong to the others."
         )
     if not _USUAL_SQUARE[0] < square < _USUAL_SQUARE[1]:
         notes.append(
@@ -268,7 +283,10 @@ def conditionals(
     last[-1] = 1.0
     # With p the last column of K⁻¹ and α = K⁻¹e: the variance given the neighbours is 1/p_n, the error α_n/p_n. On the
     # host, because batches of factorisations can block XLA's threads on a CPU for good.
-    both = np.linalg.solve(gram, np.stack([error, np.broadcast_to(last, error.shape)], axis=2))
+    try:
+        both = np.linalg.solve(gram, np.stack([error, np.broadcast_to(last, error.shape)], axis=2))
+    except np.linalg.LinAlgError:
+        both = np.full((*error.shape, 2), np.nan)
     alpha, column = both[:, :, 0], both[:, :, 1]
     variance = 1.0 / column[:, -1]
     miss = alpha[:, -1] * variance

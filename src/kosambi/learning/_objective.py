@@ -36,8 +36,7 @@ class Problem:
     prior: AbstractPrior
     likelihood: AbstractLikelihood
     x: Float[Array, "N D"]
-    y: Float[Array, "N *C"]
-    """Or the targets of C regressions with one kernel, for the exact evidence."""
+    y: Float[Array, " N"]
     counts: Float[Array, " N"] | None
     layout: Layout
     num_inducing: int

@@ -58,8 +58,9 @@ def fit(task: Task, num_inducing: int, max_rows: int | None, num_restarts: int) 
         task.show.update("moving inducing points")
         most = most_rows(number, limit, is_gaussian) if max_rows is None else limit
         with progress.interruptible():
-            rows, problem = _with_more_rows(task, problem, rows, most)
-            together = search_together(problem, bounds, minimum.vector, points, task.max_iterations, task.record)
+            more, larger = _with_more_rows(task, problem, rows, most)
+            together = search_together(larger, bounds, minimum.vector, points, task.max_iterations, task.record)
+            rows, problem = more, larger
             minimum, points, evidence = together.minimum, together.points, together.log_evidence
             bound = evidence
             progress.iterations += minimum.iterations

@@ -42,6 +42,8 @@ class Round:
 
     minimum: Minimum
     log_evidence: float
+    is_settled: bool = True
+    """Whether the sites had settled there, where the evidence is a bound through sites."""
 
 
 @dataclasses.dataclass
@@ -93,9 +95,10 @@ def searched(
         _short_searches(task, problem, starts, progress)
         if widen is not None:
             assert progress.best is not None
-            problem = widen(problem, progress.best.minimum.vector)
+            wider = widen(problem, progress.best.minimum.vector)
             # The objective is another one from here on.
-            progress.best = one_round(problem, bounds, progress.best.minimum.vector, 1, task.record)
+            progress.best = one_round(wider, bounds, progress.best.minimum.vector, 1, task.record)
+            problem = wider
         _main_search(task, problem, progress)
     return problem, progress
 
@@ -161,7 +164,7 @@ def one_round(
     """A search with inducing points that are given, or chosen for where it begins."""
     objective = evaluator(problem, bounds, vector, points)
     found = minimise(objective, vector, bounds.lower, bounds.upper, max_iterations, record, bounds.scale)
-    return Round(found, objective.evidence)
+    return Round(found, objective.evidence, getattr(objective, "is_settled", True))
 
 
 def candidates(
@@ -212,6 +215,11 @@ def notes_of(
         notes.append(
             f"The search for hyperparameters did not converge in {progress.iterations} iterations (steepest slope "
             f"{slope:.2g} nats for a usual step). Raise `max_iterations`."
+        )
+    if progress.best is not None and not progress.best.is_settled:
+        notes.append(
+            "The sites of the variational bound did not settle in 40 updates where the search ended. The bound holds, "
+            "but its slope is not exact: hyperparameters may be a little off."
         )
     # A long lengthscale is a column that does not matter; these say that the model does not suit the data.
     if rounded := [name for name in at_bound if name in progress.limits.rounded]:

@@ -44,6 +44,8 @@ SETTLED, ROUGHLY = 1e-6, 0.03
 """Sites have settled when a further update promises less than this many nats, or little, and gains next to nothing; the
 second number where starts are compared."""
 _LITTLE, _NOTHING = 1e-3, 1e-6
+# Where no part of an update helps, or there were too many: sites that promise more than this have not settled.
+_MUCH = 0.1
 # Below this product of W_n and K_nn the difference 1 − (B⁻¹)_nn has too few digits left.
 _FAINT = 1e-5
 # The variance of q at which rough latent values are first looked at, as a part of the prior's.
@@ -88,7 +90,8 @@ class SiteEvaluator(AbstractBlockEvaluator):
         self, layout: Layout, given: Model, prior: AbstractPrior, blocks: list[Block], bounds: Limits | None = None
     ) -> None:
         super().__init__(layout, given, prior, blocks, bounds)
-        self.unsettled, self.tolerance = 0, SETTLED
+        self.is_settled, self.tolerance = True, SETTLED
+        self._has_settled = [True] * len(blocks)
         self._best: list[Sites | None] = [None] * len(blocks)
         self._last: list[Sites | None] = [None] * len(blocks)
 
@@ -100,14 +103,14 @@ class SiteEvaluator(AbstractBlockEvaluator):
         found, has_settled = settle(likelihood, gram, mean, y, counts, self._best[number], self.tolerance)
         if not np.isfinite(found.bound):
             return -np.inf, np.full(len(vector), np.nan)
-        self.unsettled += not has_settled
+        self._has_settled[number] = has_settled
         self._last[number] = found.sites
         slopes = _gram_slope(gram, found), np.sum(found.alpha, axis=1)
         q = found.mean, found.variance
         return found.bound, np.asarray(_pulled_back(self.layout, vector, given, self._prior, x, y, counts, *q, *slopes))
 
     def _keep(self) -> None:
-        self._best = list(self._last)
+        self._best, self.is_settled = list(self._last), all(self._has_settled)
 
 
 def settle(
@@ -139,9 +142,9 @@ def settle(
         if gain < _NOTHING and promise < _LITTLE:
             return (further if gain > 0 else current), True
         if not gain >= -_NOTHING:
-            return current, False
+            return current, promise < _MUCH
         current, step = further, min(1.0, 2.0 * step)
-    return current, False
+    return current, _promise(current, _updated(current)) < _MUCH
 
 
 def _first_sites(likelihood: AbstractLikelihood, gram: np.ndarray, mean: np.ndarray, y: Array, counts: Array) -> Sites:
@@ -149,7 +152,8 @@ def _first_sites(likelihood: AbstractLikelihood, gram: np.ndarray, mean: np.ndar
     rough = np.asarray(_rough(likelihood, y), dtype=np.float64).reshape(len(mean), -1)
     if np.ptp(rough) == 0:
         rough = np.broadcast_to(mean[:, None], rough.shape)
-    variance = np.broadcast_to(_FIRST_VARIANCE * np.diagonal(gram)[:, None], rough.shape)
+    prior = np.diagonal(gram)
+    variance = np.broadcast_to(np.maximum(_FIRST_VARIANCE * prior, _floor(prior))[:, None], rough.shape)
     _, slope, curvature = _expected(likelihood, y, counts, rough, variance)
     precision = np.maximum(np.asarray(curvature), 0.0)
     return Sites(precision, precision * rough - np.asarray(slope))
@@ -212,7 +216,12 @@ def _variances(gram: np.ndarray, root: np.ndarray, half: np.ndarray, diagonal: n
     if len(faint):
         loads = blas.dtrmm(1.0, half, np.array(root[:, None] * gram[:, faint], order="F"), lower=1)
         variance[faint] = prior[faint] - np.einsum("nk,nk->k", loads, loads)
-    return np.clip(variance, 1e-12 * prior, prior)
+    return np.maximum(np.minimum(variance, prior), _floor(prior))
+
+
+def _floor(prior: np.ndarray) -> float:
+    """The smallest variance of q, in whose root costs are differentiated; above a prior variance of zero it is safe."""
+    return 1e-12 * max(float(np.max(prior)), np.finfo(np.float64).tiny)
 
 
 def _gram_slope(gram: np.ndarray, fitted: Fitted) -> Float[np.ndarray, "N N"]:

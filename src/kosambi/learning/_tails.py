@@ -69,6 +69,8 @@ def searched_from_gaussian(task: Task, problem: Problem, gaussian: Model) -> Pro
             assert together.best is not None
             if together.best.log_evidence > progress.best.log_evidence:
                 return together
+            if together.interrupted:
+                progress.interrupted, progress.converged = True, False
     return progress
 
 

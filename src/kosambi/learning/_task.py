@@ -32,6 +32,11 @@ class Task:
     stop: Interruption = dataclasses.field(default_factory=Interruption)
     """What Ctrl-C does."""
 
+    @property
+    def num_counting(self) -> int:
+        """How many rows have a weight that is not zero."""
+        return len(self.x) if self.counts is None else int(np.count_nonzero(self.counts))
+
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:

@@ -63,7 +63,7 @@ def search_together(
 ) -> Together:
     """Points and hyperparameters from where they are, and then hyperparameters by themselves to the end.
 
-    Many rows are preceded by a search on fewer of them, which are in random order. Points stay within the range of the
+    Many rows are preceded by a search on fewer of them. Points stay within the range of the
     data. Evaluations count as moves: their objective is not that of the trace.
     """
     own, is_gaussian = record.beside(), isinstance(problem.likelihood, Gaussian)

@@ -79,9 +79,9 @@ def fit_hyperparameters(
         ard: give every stationary kernel with a single lengthscale one for each input column.
         freeze: parameters that keep their values, by name: "likelihood", "kernel.variance", "kernel.*.variance".
         tie: groups of parameters that have one value, [["kernel.0.lengthscale", "kernel.1.lengthscale"]].
-        max_rows: rows that are learned from; a random subset when there are more. None, with "auto" or "all", takes all
-            rows with Gaussian noise, and up to 4096 with other likelihoods; with a number of inducing points 2000 for
-            the kernel, with the likelihood's parameters and the mean learned again on all. For "paper" the size of the
+        max_rows: rows that are learned from, at most. None, with "auto" or "all", takes all rows with one Gaussian
+            noise and a `GaussianProcess`, otherwise up to 4096 in blocks; with a number of inducing points 2000 for the
+            kernel, with the likelihood's parameters and the mean learned again on all. For "paper" the size of the
             subsets of nearest neighbours, 2000 and for labels 1000.
         num_restarts: further starts from which a short search is made, 2 when None; for "paper" the number of subsets,
             10 and for labels 5.
@@ -104,7 +104,7 @@ def fit_hyperparameters(
     clock, generator = Clock(), host_generator(check_key(key))
     if method == "indicators":
         warnings.warn(
-            'method="indicators" is now part of "evidence", which is as fast.', DeprecationWarning, stacklevel=3
+            'method="indicators" is now part of "evidence", which is as fast.', DeprecationWarning, stacklevel=4
         )
         method = "evidence"
     if method not in METHODS:
@@ -149,7 +149,8 @@ def fit_hyperparameters(
                 found = _dense.fit(task, rows, restarts)
     report = _report(method, found, layout, record, clock, notes)
     for text in report.warnings:
-        warnings.warn(text, HyperparameterWarning, stacklevel=3)
+        # Past the decorators.
+        warnings.warn(text, HyperparameterWarning, stacklevel=4)
     return (found.model.kernel if bare else rebuilt(given, found.model)), found.model.likelihood, report
 
 

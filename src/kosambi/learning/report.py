@@ -22,8 +22,8 @@ class FitReport:
     the log marginal likelihood of the exact Gaussian process, averaged over its subsets ("paper")."""
     log_evidence: float
     """The log evidence (log marginal likelihood) without the weak prior, of the `num_rows` rows, computed as `strategy`
-    says; with `num_inducing` points of all rows where a last stage learned the noise or the mean from them. NaN for
-    "paper" where it fits another model."""
+    says, and for "neighbors" estimated from 1024 of them. With `num_inducing` points it is that of all rows where a
+    last stage learned the noise or the mean from them. NaN for "paper" where it fits another model."""
     is_exact: bool
     """Whether that is the evidence without inducing points, and not a bound or an approximation with them."""
     bound: float
