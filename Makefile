@@ -68,7 +68,8 @@ test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
 	@touch $@
 
 test-oldest: .venv-oldest/.installed ## a short walk through everything with the lowest versions of the dependencies
-	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal -W default -m smoke tests/test_smoke.py
+	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal -W default -m smoke \
+		-o addopts="--import-mode=importlib --strict-markers" tests/test_smoke.py
 
 test-reproduction: $(VENV)/.dev-installed ## all tests of the paper's experiments
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "slow or not slow" \

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import jax
@@ -9,6 +10,8 @@ import pytest
 
 import kosambi as ko
 
+# Processes that tests start leave nothing in the user's cache folder.
+os.environ["KOSAMBI_COMPILATION_CACHE"] = "off"
 # Programs that one worker has compiled are read by the others, and by the next run. Processes that tests start have no
 # part in it: one that is killed while writing would leave half a program.
 if jax.config.jax_compilation_cache_dir is None:
