@@ -182,6 +182,7 @@ def test_budgets_end_the_growth_and_say_so():
     assert (selection.num_inducing, selection.reason) == (256, "time")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_drawn_from_in_time_is_not_chosen(monkeypatch):
     rough = ko.GaussianProcess(ko.kernels.Matern12(0.05))
     monkeypatch.setattr(selection_module, "_FIRST", 32)

@@ -98,6 +98,7 @@ def test_nothing_is_fetched_or_run_and_names_stay_text(name):
     assert "made & measured" in found.text
 
 
+@pytest.mark.slow
 def test_names_of_columns_target_and_classes_are_shown_as_they_are():
     text = Reader(page("surface")).text
     assert all(name in text for name in NAMES)
@@ -124,6 +125,7 @@ def test_numbers_of_a_regression():
     assert str(model.certificate_).splitlines()[0] in text
 
 
+@pytest.mark.slow
 def test_numbers_of_a_classification():
     for name in ("two", "three"):
         model, X, y = case(name)

@@ -191,6 +191,7 @@ def test_divergence_against_dense_computation_with_many_data():
     assert certificate.largest_error == np.sqrt((certificate.divergence + 2.0 * certificate.standard_error) / 2.0)
 
 
+@pytest.mark.slow
 def test_several_latent_functions():
     x = RNG.uniform(-2.0, 2.0, (20, 1))
     y = RNG.integers(0, 3, 20).astype(float)
@@ -219,6 +220,7 @@ def test_squared_link_has_no_standard_error():
     assert np.isfinite(certify(empty, particles).standard_error)
 
 
+@pytest.mark.slow
 def test_reweighted_draws_follow_the_optimal_law():
     target = small_target(*Y["StudentT"], 1)
     grid, best = grid_of(target), grid_of(target.with_potential("optimal"))

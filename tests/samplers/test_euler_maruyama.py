@@ -90,6 +90,7 @@ def test_inducing_functions_tend_to_their_stated_law():
     assert errors[2] < 1e-4
 
 
+@pytest.mark.slow
 def test_a_posterior_that_is_not_normal():
     basis = ko.InducingBasis(PRIOR, Z[[0, 3]])
     target = ko.Target(basis, ko.likelihoods.Bernoulli(), X[::4], (X[::4, 0] > -0.5).astype(float), "projected")

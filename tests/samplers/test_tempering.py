@@ -165,6 +165,7 @@ def test_auto_takes_it_where_it_must_and_only_there(tmp_path):
         ko.compare({"student": robust, "square": square})
 
 
+@pytest.mark.slow
 def test_auto_switches_when_particles_sit_in_separate_modes():
     posterior = ko.Posterior(PROBLEMS["shift"], *ko.sample(jax.random.key(5), PROBLEMS["shift"], num_particles=512))
     assert posterior.report.sampler == "tempering"
