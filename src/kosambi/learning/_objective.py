@@ -59,6 +59,12 @@ class Problem:
         return sum(map(len, self.blocks)) if self.blocks else len(self.x)
 
     @property
+    def counting(self) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and observations of the rows that count."""
+        used = slice(None) if self.counts is None else np.asarray(self.counts) > 0
+        return np.asarray(self.x)[used], np.asarray(self.y)[used]
+
+    @property
     def given(self) -> Model:
         """The model before anything is learned."""
         return Model(self.prior.kernel, self.prior.mean, self.likelihood)

@@ -174,7 +174,7 @@ def candidates(
 
     `earlier` is what another search has found.
     """
-    layout, prior, likelihood, x, y = problem.layout, problem.prior, problem.likelihood, problem.x, problem.y
+    layout, prior, likelihood, (x, y) = problem.layout, problem.prior, problem.likelihood, problem.counting
     scales = Scales.of(prior, likelihood, x, y, learns_mean(layout))
     bounds = limits(layout, start(prior, likelihood, x, y, scales), problem.given, scales, x)
     beginnings = [Beginning(reach, share) for reach in _REACHES for share in _SHARES]

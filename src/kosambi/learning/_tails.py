@@ -53,7 +53,8 @@ def with_gaussian_noise(task: Task) -> Task:
 
 def searched_from_gaussian(task: Task, problem: Problem, gaussian: Model) -> Progress:
     """The noise with the kernel of Gaussian noise, or both where tails matter much, on the blocks of the problem."""
-    scale = _NARROWER * np.asarray(gaussian.likelihood.noise)  # type: ignore[attr-defined]
+    # An array, as parameters are: a NumPy number would be no parameter.
+    scale = np.asarray(_NARROWER * gaussian.likelihood.noise)  # type: ignore[attr-defined]
     begun = gaussian._replace(likelihood=with_fields(task.likelihood, scale=scale))
     progress = _noise_alone(task, problem, begun)
     assert progress.best is not None
@@ -77,7 +78,7 @@ def searched_from_gaussian(task: Task, problem: Problem, gaussian: Model) -> Pro
 def _noise_alone(task: Task, problem: Problem, begun: Model) -> Progress:
     """The parameters of the likelihood and the mean, with the kernel as it is."""
     task.show.update("noise")
-    prior, x, y = rebuilt(problem.prior, begun), problem.x, problem.y
+    prior, (x, y) = rebuilt(problem.prior, begun), problem.counting
     layout = without_kernel(task.layout, begun)
     scales = Scales.of(prior, begun.likelihood, x, y, learns_mean(layout))
     bounds = limits(layout, start(prior, begun.likelihood, x, y, scales), begun, scales, x)
