@@ -27,6 +27,8 @@ from kosambi.target import Target
 METHODS = ("evidence", "paper", None)
 # Rows for each inducing point from which the last word is that of the rows themselves, and how many of them are asked.
 _CHECKED_FROM, _CHECKED = 4, 2000
+# The smallest step between observations, in standard deviations, above which they are rounded coarsely.
+_COARSE = 0.1
 # Points that explain all but this part of the prior variance at the data are enough.
 _FEW_POINTS, _MUCH = 256, 1e-3
 
@@ -154,6 +156,13 @@ def _leaves_much(prior: GaussianProcess, rows: Rows) -> bool:
     return not path.stopped_early and bool(path.residual_trace[-1] > _MUCH * path.prior_trace)
 
 
+def _is_coarse(y: np.ndarray) -> bool:
+    """Whether y is rounded so coarsely, as scores from 3 to 9 are, that equal values need not be copies."""
+    values = np.unique(y)
+    step = float(np.min(np.diff(values), initial=np.inf))
+    return len(values) <= 0.5 * len(y) and step > _COARSE * float(np.std(y))
+
+
 def _at_most(asked: int, rows: Rows) -> int:
     distinct = len(np.unique(rows.x, axis=0))
     if asked > distinct:
@@ -202,7 +211,7 @@ def _learned(
         )
         return _Model(found, likelihood, report)
     weights = filled.weights
-    if in_units(likelihood, 0.0, 1.0) is not None:
+    if in_units(likelihood, 0.0, 1.0) is not None and not _is_coarse(rows.y):
         # Rows that occur twice with the same real number are copies. As two observations that agree to the last digit
         # they would say that there is no noise.
         weights = np.minimum(weights, 1.0)

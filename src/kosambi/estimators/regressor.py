@@ -84,8 +84,8 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         """Learn from rows of X (n, D) and y (n,), each counting `sample_weight` times.
 
         A weight multiplies the log density of its row: two stands for a row that was observed twice. Where
-        hyperparameters of a noise in the units of y are learned, weights above one count as one, as do copies of a row:
-        as observations that agree to the last digit they would say that there is no noise.
+        hyperparameters of a noise in the units of y are learned, weights above one count as one, as do copies of a row,
+        unless y is rounded coarsely: observations that agree to the last digit would say that there is no noise.
         """
         x, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=True)
         weights = checked_weights(sample_weight, x)
