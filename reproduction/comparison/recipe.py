@@ -22,11 +22,11 @@ import kosambi as ko
 from kosambi._core.precision import host_generator, public
 from kosambi._core.progress import Progress
 from kosambi._core.types import Key
-from kosambi.learning import _paper
-from kosambi.learning._checks import as_prior, check_data
-from kosambi.learning._layout import Model, lay_out
-from kosambi.learning._search import Record
-from kosambi.learning._task import Task
+from kosambi.learning import paper
+from kosambi.learning.fit import as_prior, check_data
+from kosambi.learning.layout import Model, lay_out
+from kosambi.learning.search import Record
+from kosambi.learning.task import Task
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from reproduction.comparison.data import Part
 
@@ -99,12 +99,12 @@ def from_start_of_code(
     """`fit_hyperparameters(method="paper")` with one search for each exact process, from 0.693 for everything."""
     prior, y = as_prior(kernel, train.x, False), likelihood.check(train.y)
     layout = lay_out(Model(prior.kernel, prior.mean, likelihood), ["mean"], ())
-    notes = check_data(train.x, y, likelihood, layout.size, len(y))
+    notes = check_data(train.x, y, likelihood, layout, len(y))
     with Progress(None) as show:
         task = Task(
-            host_generator(key), prior, likelihood, train.x, y, None, layout, _ITERATIONS, Record(show=show), show
+            host_generator(key), prior, likelihood, train.x, y, None, layout, _ITERATIONS, 0, Record(show=show), show
         )
-        found = _paper.fit(task, _paper.settings(likelihood, rows, subsets), both_starts=False)
+        found = paper.PaperRecipe(task, paper.settings(likelihood, rows, subsets), both_starts=False).start()
     for text in (*notes, *found.warnings):
         warnings.warn(text, ko.errors.HyperparameterWarning, stacklevel=3)
     learned = found.model.likelihood

@@ -57,8 +57,8 @@ jax.monitoring.register_event_duration_secs_listener(
     lambda event, seconds, **_: send() if event.endswith("jaxpr_trace_duration") else None)
 """,
     "search": """
-from kosambi.learning import _rounds
-before(_rounds, "minimise")
+from kosambi.learning import without_points
+before(without_points, "minimise")
 """,
     "choice of points": """
 from kosambi.learning import selection
@@ -186,11 +186,11 @@ def test_a_search_that_is_interrupted_gives_no_score():
 import os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np, kosambi as ko
-from kosambi.learning import _rounds
+from kosambi.learning.without_points import WithoutPoints
 from sklearn.model_selection import cross_val_score
 def interrupted(*arguments):
     os.kill(os.getpid(), signal.SIGINT)
-_rounds._main_search = interrupted
+WithoutPoints.search = interrupted
 x = np.linspace(0.0, 6.0, 30)[:, None]
 print(cross_val_score(ko.ProjectedLangevinRegressor(n_samples=20), x, np.sin(x[:, 0]), cv=3))
 """

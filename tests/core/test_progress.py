@@ -14,7 +14,7 @@ import pytest
 
 import kosambi as ko
 from kosambi._core.progress import Interruption, Progress, is_compiling
-from kosambi.learning._search import Record, minimise
+from kosambi.learning.search import Record, minimise
 
 
 class Terminal(io.StringIO):

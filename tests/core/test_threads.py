@@ -12,7 +12,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import kosambi as ko
 from kosambi._core.linalg import MOST, one_blas_thread
-from kosambi.learning import _exact
+from kosambi.learning import exact
 from kosambi.samplers import run as _run
 
 
@@ -103,7 +103,7 @@ def test_fitting_and_sampling_use_one(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(_exact.ExactEvaluator, "__call__", spied(_exact.ExactEvaluator.__call__))
+    monkeypatch.setattr(exact.ExactEvaluator, "__call__", spied(exact.ExactEvaluator.__call__))
     monkeypatch.setattr(_run, "draw_exactly", spied(_run.draw_exactly))
     rng = np.random.default_rng(0)
     x = rng.uniform(-3.0, 3.0, (40, 1))

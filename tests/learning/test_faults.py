@@ -9,9 +9,9 @@ import pytest
 
 import kosambi as ko
 from kosambi.errors import HyperparameterWarning, InputError, NumericalError
-from kosambi.learning import _paper, _points, _rounds
-from kosambi.learning._blocks import subset, thinned
-from kosambi.learning._search import Record, minimise
+from kosambi.learning import paper, with_points, without_points
+from kosambi.learning.rows import subset, thinned
+from kosambi.learning.search import Record, minimise
 from tests.learning.curves import KEY, NOISE, curve
 
 k, lk = ko.kernels, ko.likelihoods
@@ -58,7 +58,7 @@ def test_an_interrupted_search_returns_the_best_so_far(monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_rounds, "_main_search", interrupt)
+    monkeypatch.setattr(without_points.WithoutPoints, "search", interrupt)
     with pytest.warns(HyperparameterWarning, match="interrupted"):
         kernel, _, report = quick(x, f + 0.1 * rng.normal(size=60), on_interrupt="return")
     assert not report.converged
@@ -69,7 +69,7 @@ def test_an_interrupted_search_returns_the_best_so_far(monkeypatch):
 
 def test_an_interrupted_average_is_over_what_was_found(monkeypatch):
     rng, x, f = curve(16, 60, 5.0)
-    y, fit_one, calls = f + 0.1 * rng.normal(size=60), _paper._fit_one, []
+    y, fit_one, calls = f + 0.1 * rng.normal(size=60), paper._fit_one, []
 
     def interrupted(*arguments):
         calls.append(arguments)
@@ -77,7 +77,7 @@ def test_an_interrupted_average_is_over_what_was_found(monkeypatch):
             raise KeyboardInterrupt
         return fit_one(*arguments)
 
-    monkeypatch.setattr(_paper, "_fit_one", interrupted)
+    monkeypatch.setattr(paper, "_fit_one", interrupted)
 
     def learn(**how):
         given = (k.SquaredExponential(), lk.Gaussian(), x, y, "paper")
@@ -278,7 +278,7 @@ def test_interrupting_the_last_steps_keeps_what_was_found(monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_points, "search_together", interrupt)
+    monkeypatch.setattr(with_points.WithPoints, "_together", interrupt)
     with pytest.warns(HyperparameterWarning, match="interrupted"):
         kernel, _, report = quick(x, f + 0.1 * rng.normal(size=60), num_inducing=12, on_interrupt="return")
     assert not report.converged

@@ -8,9 +8,9 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi.learning._blocks import Block
-from kosambi.learning._exact import ExactEvaluator
-from kosambi.learning._layout import Model, lay_out, rebuilt
+from kosambi.learning.exact import ExactEvaluator
+from kosambi.learning.layout import Model, lay_out, rebuilt
+from kosambi.learning.rows import Block
 from tests.learning.curves import KEY, NOISE, curve, unlearned
 
 k, lk = ko.kernels, ko.likelihoods

@@ -8,7 +8,7 @@ import pytest
 
 import kosambi as ko
 from kosambi.errors import InputError
-from kosambi.learning._layout import Model, from_free, lay_out, to_free
+from kosambi.learning.layout import Model, from_free, lay_out, to_free
 
 k, lk = ko.kernels, ko.likelihoods
 SUM = k.SquaredExponential([1.0, 2.0]) * k.Periodic(active_dims=0) + k.Linear() + k.Constant()

@@ -7,9 +7,11 @@ import scipy.stats
 from scipy.spatial.distance import cdist
 
 import kosambi as ko
-from kosambi.learning import _neighbors
-from kosambi.learning._layout import Model, lay_out
-from kosambi.learning._neighbors import batch_evidence, find_neighbors
+from kosambi.learning import neighbors as neighbors_module
+from kosambi.learning import without_points
+from kosambi.learning.conditionals import batch_evidence
+from kosambi.learning.layout import Model, lay_out
+from kosambi.learning.neighbors import find_neighbors
 
 k, lk = ko.kernels, ko.likelihoods
 RNG = np.random.default_rng(3)
@@ -109,13 +111,11 @@ def test_all_rows_find_a_lengthscale_that_a_subset_cannot_see():
 
 
 def test_rows_above_the_limit_of_the_exact_evidence(monkeypatch):
-    from kosambi.learning import _dense
-
     for name, value in (("EXACT_ROWS", 300), ("EXACT_BLOCK", 150), ("EXACT_BLOCKS", 2)):
-        monkeypatch.setattr(_dense, name, value)
-    monkeypatch.setattr(_neighbors, "BATCH", 64)
-    monkeypatch.setattr(_neighbors, "STEPS", 60)
-    monkeypatch.setattr(_neighbors, "KEPT_OUT", 128)
+        monkeypatch.setattr(without_points, name, value)
+    monkeypatch.setattr(neighbors_module, "BATCH", 64)
+    monkeypatch.setattr(neighbors_module, "STEPS", 60)
+    monkeypatch.setattr(neighbors_module, "KEPT_OUT", 128)
     rng = np.random.default_rng(5)
     x = rng.uniform(-3.0, 3.0, (500, 1))
     y = np.sin(2.0 * x[:, 0]) + 0.2 * rng.normal(size=500)

@@ -45,9 +45,9 @@ def test_paper_averages_subsets_before_the_softplus():
     assert len(report.restarts) == 3
     assert report.num_rows == 40
     from kosambi._core.precision import host_generator
-    from kosambi.learning import _paper
+    from kosambi.learning import paper
 
-    subsets = _paper._subsets(host_generator(KEY), x, _paper.Settings(40, 3))
+    subsets = paper._subsets(host_generator(KEY), x, paper.Settings(40, 3))
     for rows in subsets:
         outside = np.setdiff1d(np.arange(90), rows)
         centre = min(rows, key=lambda c: np.abs(x[rows] - x[c]).max())

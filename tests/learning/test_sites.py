@@ -8,9 +8,9 @@ import scipy.special
 import scipy.stats
 
 import kosambi as ko
-from kosambi.learning._blocks import Block, choose_blocks
-from kosambi.learning._layout import Model, lay_out
-from kosambi.learning._sites import SiteEvaluator, settle
+from kosambi.learning.dense import SiteEvaluator, settled
+from kosambi.learning.layout import Model, lay_out
+from kosambi.learning.rows import Block, choose_blocks
 from tests.cases import cases
 from tests.likelihoods.table import CASES, SEVERAL
 
@@ -53,8 +53,8 @@ def test_below_the_evidence_by_quadrature_and_close_to_it(name):
     density = scipy.stats.multivariate_normal(mean, gram).logpdf(grid)
     exact = scipy.special.logsumexp(likelihood + density) + 2 * np.log(axis[1] - axis[0])
     with jax.enable_x64(True):
-        found, settled = settle(case.likelihood, gram, mean, y, np.ones(2))
-    assert settled
+        found, is_settled = settled(case.likelihood, gram, mean, y, np.ones(2))
+    assert is_settled
     assert found.bound < exact + 1e-6
     assert exact - found.bound < 0.05
     # A bound with a worse q is lower by more than that.
@@ -79,7 +79,7 @@ def test_no_other_normal_distribution_has_a_higher_bound(name):
     prior = ko.GaussianProcess(k.SquaredExponential(1.0, 1.3), 0.1)
     gram, mean = np.array(prior.covariance(x), order="F"), np.full(3, 0.1)
     with jax.enable_x64(True):
-        found, _ = settle(case.likelihood, gram, mean, y, np.ones(3))
+        found, _ = settled(case.likelihood, gram, mean, y, np.ones(3))
     lower = np.tril_indices(3)
 
     def objective(flat):
@@ -112,8 +112,8 @@ def test_an_outlier_has_a_site_that_says_nothing_and_the_gradient_knows():
     likelihood = lk.StudentT(3.0, 0.1)
     with jax.enable_x64(True):
         gram, mean = np.array(PRIOR.covariance(X), order="F"), np.full(24, 0.1)
-        found, settled = settle(likelihood, gram, mean, y, np.ones(24))
-        assert settled
+        found, is_settled = settled(likelihood, gram, mean, y, np.ones(24))
+        assert is_settled
         assert found.sites.precision[3, 0] < 0.1
         assert abs(found.mean[3, 0]) < 2.0
         evaluate = evaluator(likelihood, y)

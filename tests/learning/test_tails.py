@@ -8,10 +8,9 @@ import pytest
 
 import kosambi as ko
 from kosambi.errors import HyperparameterWarning
-from kosambi.learning import _rounds, _tails
-from kosambi.learning._layout import Model, lay_out
-from kosambi.learning._limits import limits
-from kosambi.learning._starts import Scales, start
+from kosambi.learning import tails, without_points
+from kosambi.learning.layout import Model, lay_out
+from kosambi.learning.starts import Scales, limits, start
 
 NOISE = 0.1
 
@@ -53,7 +52,7 @@ def test_without_outliers_the_kernel_is_that_of_gaussian_noise(likelihood):
 def test_a_kernel_that_outliers_have_spoiled_is_learned_again_with_the_tails(monkeypatch):
     x, y = smooth_data(outliers=0.1)
     kernel, learned, report = learn(x, y, ko.likelihoods.StudentT(scale=0.5))
-    monkeypatch.setattr(_tails, "HEAVY", np.inf)
+    monkeypatch.setattr(tails, "HEAVY", np.inf)
     spoiled, _, without = learn(x, y, ko.likelihoods.StudentT(scale=0.5))
     assert float(spoiled.variance) > 10.0
     # A Bayes factor of twenty.
@@ -82,7 +81,7 @@ def test_an_interruption_before_the_noise_is_one_and_after_it_leaves_that(monkey
     x, y = smooth_data(outliers=0.1)
     likelihood = ko.likelihoods.StudentT(scale=0.5)
     with monkeypatch.context() as patch:
-        patch.setattr(_tails, "searched", interrupt)
+        patch.setattr(tails.HeavyTails, "search", interrupt)
         with pytest.raises(KeyboardInterrupt):
             learn(x, y, likelihood)
         with pytest.warns(HyperparameterWarning, match="interrupted"):
@@ -90,7 +89,7 @@ def test_an_interruption_before_the_noise_is_one_and_after_it_leaves_that(monkey
         assert not report.converged
         # That of the spoiled kernel, with which tails had to matter for more to be tried.
         assert 0.0 < float(learned.scale) < np.inf
-    monkeypatch.setattr(_rounds, "_main_search", interrupt)
+    monkeypatch.setattr(without_points.WithoutPoints, "search", interrupt)
     with pytest.raises(KeyboardInterrupt):
         learn(x, y, likelihood, on_interrupt="return")
 

@@ -6,7 +6,7 @@ import pytest
 
 import kosambi as ko
 from kosambi.errors import HyperparameterWarning
-from kosambi.learning import _together
+from kosambi.learning import with_points
 
 
 def wiggly(num_rows=150):
@@ -44,8 +44,8 @@ def test_the_bound_is_that_of_what_is_returned_and_no_small_change_raises_it(lik
 def test_it_finds_more_than_hyperparameters_alone(monkeypatch):
     x, y = wiggly()
     _, _, together = fitted(x, y, ko.likelihoods.Gaussian(), num_inducing=20)
-    monkeypatch.setattr(_together, "MOST_ITERATIONS", 1)
-    monkeypatch.setattr(_together, "FEWEST_ITERATIONS", 1)
+    monkeypatch.setattr(with_points, "MOST_ITERATIONS", 1)
+    monkeypatch.setattr(with_points, "FEWEST_ITERATIONS", 1)
     _, _, apart = fitted(x, y, ko.likelihoods.Gaussian(), num_inducing=20)
     assert together.log_evidence > apart.log_evidence + 1.0
 

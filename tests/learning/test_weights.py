@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import kosambi as ko
-from kosambi.learning._blocks import Block
-from kosambi.learning._exact import ExactEvaluator
-from kosambi.learning._layout import Model, lay_out
+from kosambi.learning.exact import ExactEvaluator
+from kosambi.learning.layout import Model, lay_out
+from kosambi.learning.rows import Block
 from tests.cases import cases
 
 RNG = np.random.default_rng(3)

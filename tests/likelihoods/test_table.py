@@ -10,7 +10,7 @@ import kosambi as ko
 from kosambi._core.parameters import parameters
 from kosambi.errors import InputError
 from kosambi.estimators._models import as_likelihood
-from kosambi.learning._layout import Model, lay_out
+from kosambi.learning.layout import Model, lay_out
 from tests.likelihoods.table import CASES, SEVERAL
 
 lk = ko.likelihoods

@@ -10,14 +10,16 @@ import jax
 import numpy as np
 
 from kosambi._core.checks import as_count
+from kosambi._core.precision import host_generator, with_fields
 from kosambi._core.types import Key
-from kosambi.basis.inducing import greedy_path
+from kosambi.basis import inducing
 from kosambi.errors import HyperparameterWarning, InputError, TruncationWarning
 from kosambi.estimators._models import in_units, prior_in_units
 from kosambi.estimators._rows import Rows, padded
 from kosambi.inference import infer
-from kosambi.kernels import AbstractKernel, Matern52
+from kosambi.kernels import AbstractKernel, AbstractRadial, Matern32, Matern52, SquaredExponential, column_scales
 from kosambi.learning import FitReport, fit_hyperparameters
+from kosambi.learning.held_out import kept_out, last_word
 from kosambi.learning.sizes import SUBSET, affordable, as_num_inducing
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import Posterior
@@ -25,6 +27,13 @@ from kosambi.priors import GaussianProcess
 from kosambi.target import Target
 
 METHODS = ("evidence", "paper", None)
+FAMILIES: dict[str, type[AbstractRadial]] = {
+    "matern32": Matern32,
+    "matern52": Matern52,
+    "squared_exponential": SquaredExponential,
+    "rbf": SquaredExponential,
+}
+"""Kernels by name, with a lengthscale for each column."""
 # Rows for each inducing point from which the last word is that of the rows themselves, and how many of them are asked.
 _CHECKED_FROM, _CHECKED = 4, 2000
 # The smallest step between observations, in standard deviations, above which they are rounded coarsely.
@@ -37,7 +46,7 @@ _FEW_POINTS, _MUCH = 256, 1e-3
 class Settings:
     """What an estimator was asked for; see `ProjectedLangevinRegressor`."""
 
-    kernel: AbstractKernel | None
+    kernel: AbstractKernel | str | None
     n_inducing: int | str | None
     n_samples: int
     hyperparameters: str | None
@@ -47,9 +56,12 @@ class Settings:
 
     def check(self) -> None:
         """Refuse what no later call would name by its name here."""
-        if self.kernel is not None and not isinstance(self.kernel, AbstractKernel):
+        known = self.kernel is None or isinstance(self.kernel, AbstractKernel)
+        if not known and not (isinstance(self.kernel, str) and self.kernel in FAMILIES):
+            names = ", ".join(f'"{name}"' for name in FAMILIES)
             raise InputError(
-                f"`kernel` must be a kernel from `kosambi.kernels`, or None for `Matern52`. Got {self.kernel!r}."
+                f"`kernel` must be a kernel from `kosambi.kernels`, one of {names}, or None for the one of these that "
+                f"the evidence prefers. Got {self.kernel!r}."
             )
         if self.hyperparameters not in METHODS:
             raise InputError(f'`hyperparameters` must be "evidence", "paper" or None. Got {self.hyperparameters!r}.')
@@ -77,21 +89,26 @@ def fitted(
 
     `likelihood` is that of standardised observations; (location, scale) is (0, 1) where there are no such.
     """
-    key_learn, key_draw = jax.random.split(key)
+    key_learn, key_points, key_draw = jax.random.split(key, 3)
     filled = padded(rows)
     number = as_num_inducing("n_inducing", settings.n_inducing)
     number = _at_most(number, rows) if isinstance(number, int) else number
-    model = _learned(key_learn, settings, likelihood, rows, filled, (filled.y - location) / scale, number)
+    few = affordable(len(rows.y), likelihood) if number == "auto" and settings.hyperparameters == "evidence" else None
+    if few is not None and not isinstance(likelihood, Gaussian):
+        # So many rows are learned from with the points that then carry the draws.
+        number, few = _at_most(few, rows), None
+    z = (filled.y - location) / scale
+    limit = SUBSET if few is not None else None
+    model = _learned(key_learn, settings, likelihood, rows, filled, z, number, limit)
+    points = model.points if isinstance(number, int) else None
+    if few is not None and _leaves_much(model.prior, rows):
+        # Evenly spread points predict far better than greedy ones where no number of them is enough.
+        scaled = rows.x / column_scales(model.prior.kernel, rows.x)
+        points = rows.x[inducing.kmeans(key_points, scaled, few)]
+        model = _with_last_word(key_points, model, rows, z[: len(rows.y)], points)
     given = in_units(model.likelihood, location, scale)
     final = model.likelihood if given is None else given
     prior = prior_in_units(model.prior.kernel, np.asarray(model.prior.mean), final, location, scale)
-    how: dict[str, Any] = {"num_inducing": number}
-    if isinstance(number, int) and model.points is not None:
-        # They were learned together with the hyperparameters.
-        how = {"inducing_points": model.points}
-    elif (few := _too_many(number, likelihood, rows)) is not None and _leaves_much(prior, rows):
-        # Evenly spread points predict far better than greedy ones where no number of them is enough.
-        how = {"num_inducing": few, "inducing_points": "kmeans"}
     posterior = infer(
         key_draw,
         prior,
@@ -103,12 +120,25 @@ def fitted(
         potential=settings.potential,
         num_particles=settings.n_samples,
         progress=settings.progress,
-        **how,
+        **({"num_inducing": number} if points is None else {"inducing_points": points}),
     )
     posterior = _without_padding(posterior, rows)
     if (note := worse_than_constant(posterior)) is not None:
         warnings.warn(note, HyperparameterWarning, stacklevel=6)
     return posterior, model.report
+
+
+def _with_last_word(key: Key, model: _Model, rows: Rows, z: np.ndarray, points: np.ndarray) -> _Model:
+    """The model with the scale and the noise that suit rows which were kept out."""
+    held = kept_out(host_generator(key), len(z))
+    noise = float(model.likelihood.noise)  # type: ignore[attr-defined]
+    found = last_word(model.prior, noise, rows.x, z, rows.weights, points, held)
+    kernel = model.prior.kernel.with_factor(found.scale)
+    return dataclasses.replace(
+        model,
+        prior=with_fields(model.prior, kernel=kernel),
+        likelihood=with_fields(model.likelihood, noise=np.asarray(found.noise)),
+    )
 
 
 def worse_than_constant(posterior: Posterior) -> str | None:
@@ -144,15 +174,10 @@ def worse_than_constant(posterior: Posterior) -> str | None:
     )
 
 
-def _too_many(number: int | str, likelihood: AbstractLikelihood, rows: Rows) -> int | None:
-    """How many points there are to be, where rows are so many that more would always predict better."""
-    return affordable(len(rows.y)) if number == "auto" and isinstance(likelihood, Gaussian) else None
-
-
 def _leaves_much(prior: GaussianProcess, rows: Rows) -> bool:
     """Whether 256 points leave prior variance unexplained, so that more of them would predict better."""
     some = rows.x[np.unique(np.linspace(0, len(rows.y) - 1, SUBSET).round().astype(int))]
-    path = greedy_path(prior, some, min(_FEW_POINTS, len(some)))
+    path = inducing.greedy_path(prior, some, min(_FEW_POINTS, len(some)))
     return not path.stopped_early and bool(path.residual_trace[-1] > _MUCH * path.prior_trace)
 
 
@@ -182,11 +207,12 @@ def _learned(
     filled: Rows,
     z: np.ndarray,
     number: int | str,
+    max_rows: int | None,
 ) -> _Model:
-    num_columns = rows.x.shape[1]
     kernel = settings.kernel
-    if kernel is None:
-        kernel = Matern52(lengthscale=np.full(num_columns, np.sqrt(num_columns)), variance=1.0, active_dims=None)
+    if kernel is None or isinstance(kernel, str):
+        family, num_columns = FAMILIES["matern52" if kernel is None else kernel], rows.x.shape[1]
+        kernel = family(lengthscale=np.full(num_columns, np.sqrt(num_columns)), variance=1.0, active_dims=None)
     # Standardised observations have mean zero, a constant added to every class changes no probability, and where f and
     # −f mean the same a mean would choose between them.
     has_mean = in_units(likelihood, 0.0, 1.0) is None and likelihood.num_latents == 1 and not likelihood.is_even
@@ -223,7 +249,8 @@ def _learned(
         z,
         weights=weights,
         num_inducing=number,
-        max_rows=SUBSET if _too_many(number, likelihood, rows) is not None else None,
+        max_rows=max_rows,
+        choose_family=settings.kernel is None,
         freeze=() if has_mean else ("mean",),
         progress=settings.progress,
     )

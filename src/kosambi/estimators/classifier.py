@@ -36,8 +36,9 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         likelihood: "auto", or None, which is the same: `Bernoulli` for two classes and `Categorical` for more; or an
             object from `kosambi.likelihoods` for as many labels as there are, such as `Bernoulli(link="probit")`, or
             `Ordinal(cut_points)` for classes whose sorted labels are a scale.
-        kernel: of standardised inputs; its parameters are where the search for better ones begins. None: `Matern52`
-            with a lengthscale for each column.
+        kernel: of standardised inputs; its parameters are where the search for better ones begins. A name, "matern32",
+            "matern52" or "squared_exponential" ("rbf"), is one with a lengthscale for each column; None is the one of
+            these three that the evidence of some rows prefers.
         n_inducing: M: a number; "auto", or None, which is the same, for as many as predictions can use, and for more
             than two classes as many as explain 99.9 % of the prior variance at the data, at most 4√N; "all" for every
             distinct row.
@@ -65,7 +66,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
     def __init__(
         self,
         likelihood: str | AbstractLikelihood | AbstractKernel | None = "auto",
-        kernel: AbstractKernel | None = None,
+        kernel: AbstractKernel | str | None = None,
         *,
         n_inducing: int | str | None = "auto",
         n_samples: int = 100,

@@ -33,7 +33,8 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             object from `kosambi.likelihoods`, whose parameters are in the units of y and are where the search for
             better ones begins.
         kernel: of standardised inputs, and of standardised y for likelihoods of real numbers; its parameters are where
-            the search begins. None: `Matern52` with a lengthscale for each column.
+            the search begins. A name, "matern32", "matern52" or "squared_exponential" ("rbf"), is one with a
+            lengthscale for each column; None is the one of these three that the evidence of some rows prefers.
         n_inducing: M: a number; "auto", or None, which is the same, for as many as predictions can use; "all" for every
             distinct row.
         n_samples: J, how many functions are drawn.
@@ -60,7 +61,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
     def __init__(
         self,
         likelihood: str | AbstractLikelihood = "gaussian",
-        kernel: AbstractKernel | None = None,
+        kernel: AbstractKernel | str | None = None,
         *,
         n_inducing: int | str | None = "auto",
         n_samples: int = 100,

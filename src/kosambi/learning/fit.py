@@ -1,31 +1,45 @@
-"""`kosambi.fit_hyperparameters`: kernel, prior mean and likelihood parameters from data."""
+"""`kosambi.fit_hyperparameters`: kernel, prior mean and likelihood parameters from data.
+
+The pipeline, from top to bottom: *prepare* (arguments, rows, and which strategy suits them), *start* (short searches
+from several starts on few rows, and the family of the kernel if that is open), *search* (to a maximum), *refine* (with
+all rows), *check* (rows that were kept out), *report*. What runs in a stage is the matter of one strategy:
+
+| strategy        | for                                                      | evidence                            |
+|-----------------|----------------------------------------------------------|-------------------------------------|
+| `WithoutPoints` | a number of points that is chosen later, or all rows     | exact, sites, blocks, neighbours    |
+| `HeavyTails`    | the same, for `StudentT` and `Laplace` with a free scale | that of Gaussian noise, then sites  |
+| `WithPoints`    | a number of inducing points                              | with points, then batches of rows   |
+| `PaperRecipe`   | `method="paper"`                                         | that of an exact Gaussian process   |
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from kosambi._core.checks import as_count, as_few, as_inputs, check_key, is_traced
 from kosambi._core.linalg import one_blas_thread
-from kosambi._core.precision import host_generator, public
+from kosambi._core.parameters import parameters
+from kosambi._core.precision import host_generator, public, with_fields
 from kosambi._core.progress import Clock, Interruption, Progress
-from kosambi._core.types import ArrayLike, Key
+from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import HyperparameterWarning, InputError
-from kosambi.kernels import AbstractKernel
-from kosambi.learning import _dense, _paper, _points
-from kosambi.learning._checks import as_prior, as_rows, check_data
-from kosambi.learning._layout import Layout, Model, lay_out, rebuilt
-from kosambi.learning._search import Record
-from kosambi.learning._task import Outcome, Task
+from kosambi.kernels import AbstractCombination, AbstractKernel, AbstractStationary
+from kosambi.learning import paper
+from kosambi.learning.families import AnyFamily, without_choice
+from kosambi.learning.layout import Layout, Model, lay_out, rebuilt
 from kosambi.learning.report import FitReport
+from kosambi.learning.search import Record
 from kosambi.learning.sizes import as_num_inducing
+from kosambi.learning.tails import HeavyTails, is_heavy_tailed
+from kosambi.learning.task import AbstractStrategy, Found, Task
+from kosambi.learning.with_points import WithPoints
+from kosambi.learning.without_points import WithoutPoints
 from kosambi.likelihoods import AbstractLikelihood
-from kosambi.priors import AbstractPrior
+from kosambi.priors import AbstractPrior, GaussianProcess
 from kosambi.target.evidence import check_density
 from kosambi.target.target import as_weights, check_length
 
@@ -47,6 +61,7 @@ def fit_hyperparameters(
     num_inducing: int | str | None = "auto",
     weights: ArrayLike | None = None,
     ard: bool = False,
+    choose_family: bool = False,
     freeze: str | Sequence[str] = (),
     tie: Sequence[Sequence[str]] = (),
     max_rows: int | None = None,
@@ -77,12 +92,15 @@ def fit_hyperparameters(
             noise the neighbour likelihood of all rows has the last word.
         weights: (N,), how often each observation counts, for "evidence"; starts of the search do not look at them.
         ard: give every stationary kernel with a single lengthscale one for each input column.
+        choose_family: whether the family of the kernel, which must be `Matern32`, `Matern52` or `SquaredExponential`,
+            is left to the evidence: the one of these three that makes at most 512 rows most probable goes on.
         freeze: parameters that keep their values, by name: "likelihood", "kernel.variance", "kernel.*.variance".
         tie: groups of parameters that have one value, [["kernel.0.lengthscale", "kernel.1.lengthscale"]].
         max_rows: rows that are learned from, at most. None, with "auto" or "all", takes all rows with one Gaussian
-            noise and a `GaussianProcess`, otherwise up to 4096 in blocks; with a number of inducing points 2000 for the
-            kernel, with the likelihood's parameters and the mean learned again on all. For "paper" the size of the
-            subsets of nearest neighbours, 2000 and for labels 1000.
+            noise and a `GaussianProcess`, otherwise up to 4096 in blocks; with a number of inducing points as many as
+            take some seconds together, and all rows in random batches after that. With a number of points and a number
+            here the likelihood's parameters and the mean are still learned again on all rows. For "paper" the size of
+            the subsets of nearest neighbours, 2000 and for labels 1000.
         num_restarts: further starts from which a short search is made, 2 when None; for "paper" the number of subsets,
             10 and for labels 5.
         max_iterations: of the main search.
@@ -111,62 +129,162 @@ def fit_hyperparameters(
         raise InputError(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
     number = as_num_inducing("num_inducing", num_inducing)
     x = as_inputs("x", x)
-    given = as_prior(prior, x, ard)
+    given = as_prior(prior, x, ard, choose_family)
     check_density(likelihood)
     y = likelihood.check(y)
     # What is returned for a kernel has no mean, so none can be learned.
     bare = isinstance(prior, AbstractKernel)
     frozen = [*([freeze] if isinstance(freeze, str) else freeze), *(["mean"] if bare else [])]
     layout = lay_out(Model(given.kernel, given.mean, likelihood), frozen, tie)
+    check_length("y", y, x)
+    counts = None if weights is None else np.asarray(as_weights(weights, x))
+    used = slice(None) if counts is None else np.asarray(counts > 0)
+    notes = check_data(x[used], y[used], likelihood, layout, len(y))
+    with Progress(progress) as show:
+        task = Task(
+            generator=generator,
+            prior=given,
+            likelihood=likelihood,
+            x=x,
+            y=y,
+            counts=counts,
+            layout=layout,
+            max_iterations=as_count("max_iterations", max_iterations),
+            num_restarts=NUM_RESTARTS if num_restarts is None else as_few("num_restarts", num_restarts),
+            record=Record(show=show),
+            show=show,
+            stop=Interruption(on_interrupt),
+        )
+        strategy = _strategy(task, method, number, max_rows, num_restarts)
+        found = strategy.start()
+        for stage in (strategy.search, strategy.refine, strategy.check):
+            if not task.stop.happened:
+                with task.stop:
+                    found = stage(found)
+    report = _report(method, strategy, found, clock, notes)
+    for text in report.warnings:
+        # Past the decorators.
+        warnings.warn(text, HyperparameterWarning, stacklevel=4)
+    model = found.model._replace(kernel=without_choice(found.model.kernel))
+    return (model.kernel if bare else rebuilt(_concrete(given), model)), model.likelihood, report
+
+
+def _strategy(
+    task: Task, method: str, number: int | str, max_rows: int | None, num_restarts: int | None
+) -> AbstractStrategy:
+    """Which way suits the task."""
+    if method == "paper":
+        if number != "auto":
+            raise InputError(
+                'method="paper" fits an exact Gaussian process, without inducing points. Leave out `num_inducing`.'
+            )
+        if task.counts is not None:
+            raise InputError('method="paper" does not know weights. Leave them out, or use method="evidence".')
+        return paper.PaperRecipe(task, paper.settings(task.likelihood, max_rows, num_restarts))
+    rows = None if max_rows is None else _as_rows(max_rows)
+    if isinstance(number, int):
+        return WithPoints(task, number, rows)
+    return (HeavyTails if is_heavy_tailed(task) else WithoutPoints)(task, rows)
+
+
+def _report(method: str, strategy: AbstractStrategy, found: Found, clock: Clock, notes: list[str]) -> FitReport:
+    task, record = strategy.task, strategy.task.record
+    frozen = tuple(p.name for p in task.layout.frozen) if found.frozen is None else found.frozen
+    learned = parameters(**found.model._asdict())
+    return FitReport(
+        method=method,
+        objective=found.objective,
+        log_evidence=found.log_evidence,
+        is_exact=found.is_exact,
+        bound=np.nan if found.inducing_points is None else found.log_evidence,
+        gradient_norm=found.gradient_norm,
+        converged=found.converged and not task.stop.happened,
+        parameters={p.name: np.asarray(p.value) for p in learned} | found.beside,
+        frozen=frozen,
+        at_bound=found.at_bound,
+        restarts=found.restarts,
+        rounds=found.rounds,
+        iterations=found.iterations,
+        evaluations=len(record.values) + record.failures + record.moves,
+        failures=record.failures,
+        trace=-np.asarray(record.values),
+        num_rows=found.num_rows,
+        num_support=found.num_support,
+        inducing_points=found.inducing_points,
+        jitter=found.jitter,
+        seconds=clock.seconds,
+        compile_seconds=clock.compile_seconds,
+        warnings=(*notes, *strategy.doubts(found), *found.warnings),
+        strategy=found.strategy,
+    )
+
+
+def as_prior(prior: object, x: Array, ard: bool, choose_family: bool = False) -> AbstractPrior:
+    """The prior that a kernel stands for, with a lengthscale for each column, and with an open family, if asked for."""
+    if isinstance(prior, AbstractKernel):
+        prior = GaussianProcess(prior)
+    if not isinstance(prior, AbstractPrior):
+        raise InputError(
+            f"`fit_hyperparameters` needs a prior or a kernel second. Got {type(prior).__name__}. "
+            "For example `kosambi.kernels.Matern52()`."
+        )
+    as_inputs("x", x, prior.num_columns)
+    prior.check_columns(x.shape[1])
+    kernel = _with_ard(prior.kernel, x.shape[1]) if ard else prior.kernel
+    return with_fields(prior, kernel=AnyFamily.of(kernel) if choose_family else kernel)
+
+
+def _concrete(prior: AbstractPrior) -> AbstractPrior:
+    return with_fields(prior, kernel=without_choice(prior.kernel))
+
+
+def _with_ard(kernel: AbstractKernel, num_columns: int) -> AbstractKernel:
+    if isinstance(kernel, AbstractCombination):
+        return with_fields(kernel, kernels=tuple(_with_ard(part, num_columns) for part in kernel.kernels))
+    if isinstance(kernel, AbstractStationary) and np.size(kernel.lengthscale) == 1:
+        number = num_columns if kernel.active_dims is None else len(kernel.active_dims)
+        return with_fields(kernel, lengthscale=np.full(number, float(np.ravel(kernel.lengthscale)[0])))
+    return kernel
+
+
+def check_data(x: Array, y: Array, likelihood: AbstractLikelihood, layout: Layout, num_rows: int) -> list[str]:
+    """Refuse data that say nothing; texts of warnings for data that say little.
+
+    x and y are the rows that count, of `num_rows`.
+    """
     if layout.size == 0:
         raise InputError(
             "Every parameter is frozen or none is an array, so there is nothing to learn. Leave out `freeze`; in a "
             "kernel of your own hold numbers as `np.asarray(value, dtype=float)`."
         )
-    check_length("y", y, x)
-    counts = None if weights is None else np.asarray(as_weights(weights, x))
-    used = slice(None) if counts is None else np.asarray(counts > 0)
-    notes = check_data(x[used], y[used], likelihood, layout.size, len(y))
-    stop = Interruption(on_interrupt)
-    with Progress(progress) as show:
-        record = Record(show=show)
-        limit = as_count("max_iterations", max_iterations)
-        task = Task(generator, given, likelihood, x, y, counts, layout, limit, record, show, stop)
-        if method == "paper":
-            if number != "auto":
-                raise InputError(
-                    'method="paper" fits an exact Gaussian process, without inducing points. Leave out `num_inducing`.'
-                )
-            if counts is not None:
-                raise InputError('method="paper" does not know weights. Leave them out, or use method="evidence".')
-            found = _paper.fit(task, _paper.settings(likelihood, max_rows, num_restarts))
-        else:
-            rows = None if max_rows is None else as_rows(max_rows)
-            restarts = NUM_RESTARTS if num_restarts is None else as_few("num_restarts", num_restarts)
-            if isinstance(number, int):
-                found = _points.fit(task, number, rows, restarts)
-            else:
-                found = _dense.fit(task, rows, restarts)
-    report = _report(method, found, layout, record, clock, notes)
-    for text in report.warnings:
-        # Past the decorators.
-        warnings.warn(text, HyperparameterWarning, stacklevel=4)
-    return (found.model.kernel if bare else rebuilt(given, found.model)), found.model.likelihood, report
+    if len(y) < 2:
+        raise InputError(f"Hyperparameters need two rows of data at least. Got {len(y)}.")
+    if np.all(y == y[0]):
+        raise InputError(
+            f"All {len(y)} observations are {y[0]:g}, so they say nothing about variances and lengthscales. Use data "
+            "that vary, or keep the hyperparameters that you have."
+        )
+    noise = getattr(likelihood, "noise", np.zeros(()))
+    if np.ndim(noise) == 1 and len(noise) != num_rows:
+        raise InputError(f"`noise` has {len(noise)} entries for {num_rows} rows of x. Give one for each row.")
+    constant = np.flatnonzero(np.ptp(x, axis=0) == 0)
+    if len(constant) == x.shape[1]:
+        raise InputError("No column of `x` varies, so all inputs are one point. Give inputs that differ.")
+    notes = []
+    if len(constant):
+        shown = ", ".join(map(str, constant[:5])) + (", ..." if len(constant) > 5 else "")
+        notes.append(f"Column {shown} of x does not vary, so the data say nothing of its lengthscale. Leave it out.")
+    if len(y) <= layout.size:
+        notes.append(
+            f"{len(y)} rows are no more than the numbers to be learned ({layout.size}); the weak prior around usual "
+            "values decides most of them."
+        )
+    return notes
 
 
-def _report(method: str, found: Outcome, layout: Layout, record: Record, clock: Clock, notes: list[str]) -> FitReport:
-    leaves = jax.tree.leaves(found.model)
-    everything = sorted([p for group in layout.groups for p in group] + list(layout.frozen), key=lambda p: p.leaf)
-    fields = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
-    del fields["model"], fields["beside"]
-    fields["warnings"] = (*notes, *found.warnings)
-    return FitReport(
-        method=method,
-        parameters={p.name: np.asarray(leaves[p.leaf]) for p in everything} | found.beside,
-        evaluations=len(record.values) + record.failures + record.moves,
-        failures=record.failures,
-        trace=-np.asarray(record.values),
-        seconds=clock.seconds,
-        compile_seconds=clock.compile_seconds,
-        **fields,
-    )
+def _as_rows(value: object) -> int:
+    """A whole number of rows, two or more."""
+    rows = as_count("max_rows", value)
+    if rows < 2:
+        raise InputError("`max_rows` must be at least 2. Got 1. Hyperparameters need rows that differ.")
+    return rows

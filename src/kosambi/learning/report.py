@@ -22,12 +22,12 @@ class FitReport:
     the log marginal likelihood of the exact Gaussian process, averaged over its subsets ("paper")."""
     log_evidence: float
     """The log evidence (log marginal likelihood) without the weak prior, of the `num_rows` rows, computed as `strategy`
-    says, and for "neighbors" estimated from 1024 of them. With `num_inducing` points it is that of all rows where a
-    last stage learned the noise or the mean from them. NaN for "paper" where it fits another model."""
+    says; for "neighbors" estimated from 1024 of them, and with batches of rows from the last batches. With inducing
+    points and `max_rows` it is that of all rows. NaN for "paper" where it fits another model."""
     is_exact: bool
     """Whether that is the evidence without inducing points, and not a bound or an approximation with them."""
     bound: float
-    """The bound, or Laplace's approximation, with `inducing_points`, on the `num_rows` rows; NaN otherwise."""
+    """The log evidence where it is a bound with `inducing_points`; NaN otherwise."""
     gradient_norm: float
     """The largest slope of the objective within the bounds at the end, in nats for a factor e, or for a step of a real
     number that moves the latent function by its standard deviation."""

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from kosambi._core.checks import as_count
 from kosambi.basis.inducing import greedy_path
 from kosambi.errors import InputError
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.priors import AbstractPrior
 
 SMALLEST = 8
@@ -23,6 +24,8 @@ EXPLAINED = 0.999
 """The share of the prior variance at the data that points must explain where predictions cannot be compared."""
 MANY_ROWS, WORK = 10_000, 1.6e11
 """Rows above which no number of points is enough, and rows times squared points that are affordable then."""
+DRAWN = 512
+"""Points for so many rows where draws need steps, each of which takes time for every row and point."""
 SUBSET = 2000
 """Rows that a kernel for so many is learned from: about as many as there are points, which suits these best."""
 ALWAYS, NEVER = 64, 1024
@@ -46,16 +49,21 @@ def as_num_inducing(name: str, value: object) -> int | str:
     return as_count(name, value)
 
 
-def affordable(num_rows: int) -> int | None:
-    """How many points to take with Gaussian noise where more would always predict better; None for fewer rows.
+def affordable(num_rows: int, likelihood: AbstractLikelihood) -> int | None:
+    """How many points to take where more would always predict better; None for fewer rows.
 
-    As many as take a minute on two cores.
+    As many as take a minute on two cores, for Gaussian noise; some minutes where draws need steps.
 
-    >>> [affordable(number) for number in (5_000, 20_000, 40_000, 500_000)]
+    >>> import kosambi as ko
+    >>> [affordable(number, ko.likelihoods.Gaussian()) for number in (5_000, 20_000, 40_000, 500_000)]
     [None, 2048, 1920, 512]
+    >>> affordable(500_000, ko.likelihoods.Bernoulli())
+    512
     """
     if num_rows <= MANY_ROWS:
         return None
+    if not isinstance(likelihood, Gaussian):
+        return int(DRAWN / math.sqrt(likelihood.num_latents) // 64 * 64)
     return int(np.clip(math.sqrt(WORK / num_rows) // 128 * 128, 256, 2048))
 
 

@@ -28,6 +28,8 @@ WORTH_IT = 0.02
 """Nats per observation by which the potentials must differ for "auto" to take the optimal one."""
 MOST_NODES = 136
 """Nodes of its quadrature beyond which "auto" finds it too dear."""
+MOST_VALUES = 4_000_000
+"""Rows times nodes above which "auto" stays with the projected potential: each particle takes them at every step."""
 # Where digits of the potential beyond the sixth do not matter, as in sampling, half the nodes do.
 _FEWER, _FEWEST = 0.5, 21
 
@@ -284,7 +286,8 @@ def _better_kind(
         return "projected", asked
     needed = len(likelihood.rule(np.sqrt(variance)).nodes)
     number = asked if asked is not None else max(_FEWEST, int(_FEWER * needed))
-    return ("optimal", number) if number <= MOST_NODES else ("projected", asked)
+    is_affordable = number <= MOST_NODES and number * len(y) <= MOST_VALUES
+    return ("optimal", number) if is_affordable else ("projected", asked)
 
 
 @compiled

@@ -15,6 +15,7 @@ search, which is a matrix product. Neighbours are found again when lengthscales 
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import optax
@@ -22,12 +23,13 @@ from jaxtyping import Float, Int
 
 from kosambi._core.precision import at_rest, lift
 from kosambi.kernels import column_scales
-from kosambi.learning._conditionals import batch_evidence, conditionals
-from kosambi.learning._layout import Model
-from kosambi.learning._limits import Limits
-from kosambi.learning._task import Task
+from kosambi.learning.conditionals import batch_evidence, conditionals
+from kosambi.learning.layout import Model
+from kosambi.learning.starts import Limits
+from kosambi.learning.task import Found, Task
 from kosambi.priors import AbstractPrior
 
+NEIGHBORS = "neighbors"
 NUM_NEIGHBORS = 24
 """m."""
 BATCH, STEPS = 512, 240
@@ -107,70 +109,99 @@ def _nearest(points: np.ndarray, queries: np.ndarray, number: int) -> Int[np.nda
     return np.asarray(near).reshape(len(queries), number)
 
 
-@dataclasses.dataclass(frozen=True)
-class Refined:
-    """What all rows have to say."""
+def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:
+    """The free parameters once more, by steps along the neighbour likelihood of random batches of all rows.
 
-    model: Model
-    objective: float
-    log_evidence: float
-    """The neighbour log likelihood of all rows, estimated from those that were kept out of the search."""
-    slope: float
-    """The largest slope of the objective within the bounds, as the mean of the last steps, which are noisy."""
-    converged: bool
-    steps: int
-    warnings: tuple[str, ...]
-
-
-def refine(task: Task, prior: AbstractPrior, model: Model, bounds: Limits) -> Refined:
-    """The free parameters once more, by steps along the neighbour likelihood of random batches of all rows."""
-    data = _Data(task, prior, model)
-    layout, vector = task.layout, task.layout.vector(model)
-    vector = np.clip(vector, bounds.lower, bounds.upper)
-    size = len(data.pool)
-    begun, steps = vector, min(STEPS, task.max_iterations)
-    schedule = optax.cosine_decay_schedule(_STEP, steps)
-    moments = np.zeros((2, len(vector)))
-    trail, slopes = [], []
-    before, _ = data.kept_out(vector)
-    again = {int(part * steps) for part in _AGAIN}
-    for step in range(steps):
-        if step in again:
-            data.find_again(vector)
-        value, gradient = data.batch(vector, task.generator.choice(data.num_used, BATCH, replace=False))
-        away = (vector - bounds.centre) / bounds.width
-        slope = (gradient / BATCH - away / bounds.width / size) * bounds.scale
-        if not np.all(np.isfinite(slope)):
-            task.record.failures += 1
-            continue
-        task.record.moves += 1
-        task.show.step(step, f"{value / BATCH:.3f} nats per observation")
-        # Adam, on the host: there is no more to it than these lines, and compiling it would take longer.
-        moments = np.stack([0.9 * moments[0] + 0.1 * slope, 0.99 * moments[1] + 0.01 * np.square(slope)])
-        unbiased = moments / (1.0 - np.array([[0.9], [0.99]]) ** (step + 1))
-        move = float(schedule(step)) * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-12)
-        vector = np.clip(vector + move * bounds.scale, bounds.lower, bounds.upper)
-        if step >= (1.0 - _AVERAGED) * steps:
-            trail.append(vector)
-            slopes.append(slope)
-    vector = np.mean(trail, axis=0) if trail else begun
-    data.find_again(vector)
-    after, square = data.kept_out(vector)
-    reached = after
-    if not after > before - _WORSE:
+    Rows that no step has used have the last word: what predicts them worse is not kept, and where the noise and the
+    scale of f are not those of their errors, these are refitted.
+    """
+    bounds = found.bounds
+    assert bounds is not None
+    data = _Data(task, prior, found.model)
+    begun = np.clip(task.layout.vector(found.model), bounds.lower, bounds.upper)
+    before, _ = data.kept_out(begun)
+    path = _descended(task, data, bounds, begun)
+    data.find_again(path.vector)
+    reached, _ = data.kept_out(path.vector)
+    vector = path.vector
+    if not reached > before - _WORSE:
         vector = begun
         data.find_again(vector)
-        after, square = data.kept_out(vector)
+    after, square, vector = _rescaled(task, data, bounds, vector)
     away = (vector - bounds.centre) / bounds.width
-    return Refined(
-        model=at_rest(layout.model(vector, model)),
+    size = len(data.pool)
+    return dataclasses.replace(
+        found,
+        model=at_rest(task.layout.model(vector, found.model)),
+        strategy=NEIGHBORS,
         objective=size * after - 0.5 * float(away @ away),
         log_evidence=size * after,
-        slope=_projected(size * np.mean(slopes, axis=0), vector, bounds) if slopes else np.nan,
-        converged=bool(reached > before - _WORSE),
-        steps=steps,
-        warnings=_notes(before, reached, square),
+        gradient_norm=path.slope,
+        converged=found.converged and bool(reached > before - _WORSE) and not task.stop.happened,
+        at_bound=bounds.names_at_bound(task.layout, vector),
+        iterations=found.iterations + path.steps,
+        num_rows=size,
+        is_exact=False,
+        warnings=(*found.warnings, *_notes(before, reached, square)),
     )
+
+
+class _Path(NamedTuple):
+    vector: Float[np.ndarray, " P"]
+    """The mean of the last steps."""
+    slope: float
+    """The largest slope of the objective within the bounds, as the mean of the last steps, which are noisy."""
+    steps: int
+
+
+def _descended(task: Task, data: _Data, bounds: Limits, vector: np.ndarray) -> _Path:
+    """Adam along the mean of random batches, with steps that fall to zero."""
+    begun, size, steps = vector, len(data.pool), min(STEPS, task.max_iterations)
+    schedule = optax.cosine_decay_schedule(_STEP, steps)
+    moments = np.zeros((2, len(vector)))
+    trail, slopes, done = [], [], 0
+    again = {int(part * steps) for part in _AGAIN}
+    with task.stop:
+        for step in range(steps):
+            if step in again:
+                data.find_again(vector)
+            value, gradient = data.batch(vector, task.generator.choice(data.num_used, BATCH, replace=False))
+            away = (vector - bounds.centre) / bounds.width
+            slope = (gradient / BATCH - away / bounds.width / size) * bounds.scale
+            if not np.all(np.isfinite(slope)):
+                task.record.failures += 1
+                continue
+            task.record.moves += 1
+            task.show.step(step, f"{value / BATCH:.3f} nats per observation")
+            # Adam, on the host: there is no more to it than these lines, and compiling it would take longer.
+            moments = np.stack([0.9 * moments[0] + 0.1 * slope, 0.99 * moments[1] + 0.01 * np.square(slope)])
+            unbiased = moments / (1.0 - np.array([[0.9], [0.99]]) ** (step + 1))
+            move = float(schedule(step)) * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-12)
+            vector, done = np.clip(vector + move * bounds.scale, bounds.lower, bounds.upper), step + 1
+            if step >= (1.0 - _AVERAGED) * steps:
+                trail.append(vector)
+                slopes.append(slope)
+    if not trail:
+        return _Path(vector if done else begun, np.nan, done)
+    mean = np.mean(trail, axis=0)
+    return _Path(mean, _projected(size * np.mean(slopes, axis=0), mean, bounds), done)
+
+
+def _rescaled(task: Task, data: _Data, bounds: Limits, vector: np.ndarray) -> tuple[float, float, np.ndarray]:
+    """Mean log density and mean square of rows that were kept out, with noise and scale refitted if these are off."""
+    score, square = data.kept_out(vector)
+    if _USUAL_SQUARE[0] < square < _USUAL_SQUARE[1] or not np.isfinite(square):
+        return score, square, vector
+    # Both variances times the same number changes no mean, and makes the mean square one.
+    moved = vector.copy()
+    for i, (parameter, _) in enumerate(task.layout.entries()):
+        if parameter.support == "positive" and parameter.name.rsplit(".", 1)[-1] == "variance":
+            moved[i] += np.log(square)
+        elif parameter.name == "likelihood.noise":
+            moved[i] += 0.5 * np.log(square)
+    moved = np.clip(moved, bounds.lower, bounds.upper)
+    better, scaled = data.kept_out(moved)
+    return (better, scaled, moved) if better > score else (score, square, vector)
 
 
 def _projected(slope: np.ndarray, vector: np.ndarray, bounds: Limits) -> float:

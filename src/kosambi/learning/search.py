@@ -1,4 +1,4 @@
-"""L-BFGS-B (SciPy) on a compiled objective, with a record of every evaluation."""
+"""L-BFGS-B (SciPy) on an objective, with a record of every evaluation, and short searches from several starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.progress import Progress
+from kosambi._core.progress import Interruption, Progress
+from kosambi.errors import NumericalError
 
 # The search ends when no slope within the bounds is steeper than this, in nats for a factor e.
 GRADIENT_TOLERANCE = 1e-2
@@ -18,6 +19,7 @@ VALUE_TOLERANCE = 1e-9
 PROMISE = 0.1
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+"""Value and gradient at a vector of free numbers."""
 
 
 @dataclasses.dataclass
@@ -60,11 +62,12 @@ def minimise(
     max_iterations: int,
     record: Record,
     scale: Float[np.ndarray, " P"] | float = 1.0,
+    stop: Interruption | None = None,
 ) -> Minimum:
     """The lowest point that L-BFGS-B finds from `start` within the bounds, in units of `scale`.
 
     An evaluation that is not finite counts as a failure and as a hill that is higher than all seen before, so that the
-    line search turns back.
+    line search turns back. Where `stop` says so, an interruption ends the search with the lowest point so far.
     """
     from scipy.optimize import minimize
 
@@ -101,9 +104,16 @@ def minimise(
         "maxls": 30,
     }
     bounds = list(zip(lower / scale, upper / scale, strict=True))
-    found = minimize(
-        evaluate, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=count
-    )
+    stop, found = Interruption() if stop is None else stop, None
+    with stop:
+        found = minimize(
+            evaluate, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=count
+        )
+    if found is None:
+        if not best:
+            # Nothing to return.
+            raise KeyboardInterrupt
+        return dataclasses.replace(best[0], iterations=iterations)
     if not best:
         return Minimum(start, np.inf, np.zeros_like(start), int(found.nit), False)
     # Slopes by themselves do not tell: a steep one may be all but at the bottom of a narrow valley.
@@ -122,3 +132,23 @@ def projected_norm(
     """The largest slope, for a step of `scale`, along which the objective could still be lowered within the bounds."""
     step = np.clip(minimum.vector - minimum.gradient * np.square(scale), lower, upper) - minimum.vector
     return float(np.max(np.abs(step / scale), initial=0.0))
+
+
+def most_promising(objective: Objective, vectors: list[np.ndarray], number: int) -> list[np.ndarray]:
+    """The `number` vectors with the lowest objectives among those where it and its slope are finite, lowest first."""
+    distinct: list[np.ndarray] = []
+    for vector in vectors:
+        if not any(np.allclose(vector, other, atol=1e-8) for other in distinct):
+            distinct.append(vector)
+    evaluations = [objective(vector) for vector in distinct]
+    values = np.array([value for value, _ in evaluations])
+    usable = np.array([np.isfinite(value) and np.all(np.isfinite(slope)) for value, slope in evaluations])
+    if not usable.any():
+        what = "is finite, but not its derivative," if np.any(np.isfinite(values)) else "is not finite"
+        raise NumericalError(
+            f"The evidence {what} at any of {len(distinct)} starts. Look for values of y that the likelihood gives no "
+            "probability, scale x and y, and look at a kernel of your own: the square root of a distance has no slope "
+            "at zero, so guard it with `jnp.where` before and after."
+        )
+    order = np.argsort(np.where(usable, values, np.inf), kind="stable")
+    return [distinct[i] for i in order[:number] if usable[i]]

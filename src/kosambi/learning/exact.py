@@ -1,5 +1,7 @@
 r"""The exact evidence of a Gaussian likelihood and its gradient, with the factorisation on the host.
 
+Also what all evidences without inducing points share: they are sums over blocks of rows (`AbstractBlockEvaluator`).
+
     log p(y) = log N(y; m, K),   K = r(x, x) + σ²I,
     ∂ log p = Σ_nm W_nm ∂K_nm + αᵀ∂m,   W = ½(ααᵀ − K⁻¹),   α = K⁻¹(y − m)
 
@@ -12,19 +14,66 @@ differentiating a Cholesky factorisation takes several times as many.
 
 from __future__ import annotations
 
+import abc
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.precision import compiled
+from kosambi._core.precision import compiled, lift
 from kosambi._core.types import Array
-from kosambi.learning._blocks import AbstractBlockEvaluator, Block
-from kosambi.learning._layout import Layout, Model, rebuilt
-from kosambi.learning._limits import Limits
+from kosambi.learning.layout import Layout, Model, rebuilt
+from kosambi.learning.rows import Block
+from kosambi.learning.starts import Limits
 from kosambi.likelihoods import Gaussian
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
+
+
+class AbstractBlockEvaluator(abc.ABC):
+    """Minus the sum of the blocks' log evidences, and minus the log of the weak prior where there is one.
+
+    Arguments:
+        layout: which parameters are free.
+        given: the model whose other parameters stand still.
+        prior: whose kernel and mean are replaced.
+        blocks: the data; blocks of one size share what is compiled.
+        bounds: the weak prior; none when None.
+    """
+
+    def __init__(
+        self, layout: Layout, given: Model, prior: AbstractPrior, blocks: list[Block], bounds: Limits | None = None
+    ) -> None:
+        self.layout, self.bounds, self.evidence = layout, bounds, -np.inf
+        self._lowest = np.inf
+        self._prior = lift(prior)
+        self._given = [lift(given._replace(likelihood=block.likelihood)) for block in blocks]
+        self._blocks = [lift(block) for block in blocks]
+
+    def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
+        """Value and gradient; not finite where an evidence cannot be computed."""
+        parts = []
+        for number in range(len(self._blocks)):
+            parts.append(self._block(number, vector))
+            if not np.isfinite(parts[-1][0]):
+                return np.inf, np.full(len(vector), np.nan)
+        evidence = float(sum(part for part, _ in parts))
+        value, gradient = -evidence, -np.sum([slope for _, slope in parts], axis=0)
+        if self.bounds is not None:
+            away = (vector - self.bounds.centre) / self.bounds.width
+            value, gradient = value + 0.5 * float(away @ away), gradient + away / self.bounds.width
+        if value < self._lowest:
+            self._lowest, self.evidence = value, evidence
+            self._keep()
+        return value, gradient
+
+    @abc.abstractmethod
+    def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
+        """The log evidence of one block and its gradient."""
+
+    def _keep(self) -> None:  # noqa: B027
+        """The last evaluation was the best so far; what it found may be where the next one begins."""
 
 
 class ExactEvaluator(AbstractBlockEvaluator):
@@ -77,10 +126,6 @@ class ExactEvaluator(AbstractBlockEvaluator):
         weights = weights * np.multiply.outer(root, root)
         pulled = _pulled_back(self.layout, vector, given, self._prior, x, weights, slopes, root * alpha)
         return evidence, np.asarray(pulled)
-
-    def _keep(self) -> None:
-        # An evaluation needs nothing of those before it.
-        pass
 
 
 def _parts(

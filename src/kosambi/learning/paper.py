@@ -24,14 +24,13 @@ from kosambi._core.checks import as_count
 from kosambi._core.precision import at_rest, compiled, with_fields
 from kosambi._core.types import Array
 from kosambi.errors import InputError
-from kosambi.learning._blocks import Block
-from kosambi.learning._exact import ExactEvaluator
-from kosambi.learning._layout import Layout, Model, lay_out
-from kosambi.learning._limits import Limits, limits
-from kosambi.learning._objective import EXACT
-from kosambi.learning._search import Minimum, minimise, projected_norm
-from kosambi.learning._starts import Scales, start
-from kosambi.learning._task import Outcome, Task
+from kosambi.learning.exact import ExactEvaluator
+from kosambi.learning.layout import Layout, Model, lay_out
+from kosambi.learning.rows import Block
+from kosambi.learning.search import Minimum, minimise, projected_norm
+from kosambi.learning.starts import Limits, Scales, limits, start
+from kosambi.learning.task import AbstractStrategy, Found, Task
+from kosambi.learning.without_points import EXACT
 from kosambi.likelihoods import AbstractLikelihood, Gaussian, StudentT
 from kosambi.priors import GaussianProcess
 
@@ -59,7 +58,7 @@ def settings(likelihood: AbstractLikelihood, rows: int | None, subsets: int | No
     )
 
 
-def fit(task: Task, chosen: Settings, *, both_starts: bool = True) -> Outcome:
+class PaperRecipe(AbstractStrategy):
     """The kernel of the exact process, averaged over subsets, with the prior's own mean.
 
     Arguments:
@@ -67,63 +66,74 @@ def fit(task: Task, chosen: Settings, *, both_starts: bool = True) -> Outcome:
         chosen: rows and number of subsets.
         both_starts: search from the usual values of the data too, and not from the code's start alone.
     """
-    likelihood = task.likelihood
-    if likelihood.num_latents > 1 and likelihood.num_labels is None:
-        raise InputError(
-            f'The paper has no recipe for the latent functions of `{type(likelihood).__name__}`. Use method="evidence".'
+
+    def __init__(self, task: Task, chosen: Settings, *, both_starts: bool = True) -> None:
+        self.task, self._chosen, self._both_starts = task, chosen, both_starts
+        likelihood = task.likelihood
+        if likelihood.num_latents > 1 and likelihood.num_labels is None:
+            raise InputError(
+                f"The paper has no recipe for the latent functions of `{type(likelihood).__name__}`. "
+                'Use method="evidence".'
+            )
+        mixed = [group for group in task.layout.groups if len({p.name.split(".")[0] for p in group}) > 1]
+        if mixed:
+            raise InputError(
+                "The paper's recipe fits the kernel by itself, so "
+                f"{mixed[0][0].name} cannot be tied to {mixed[0][-1].name}. "
+                'Use method="evidence".'
+            )
+
+    def doubts(self, found: Found) -> tuple[str, ...]:
+        """All of them are in `found.warnings`."""
+        del found
+        return ()
+
+    def start(self) -> Found:
+        """Every subset from its starts to the end, and the average."""
+        task, likelihood = self.task, self.task.likelihood
+        targets = _targets(likelihood, task.y)
+        layout, given = _exact_layout(task)
+        subsets = _subsets(task.generator, task.x, self._chosen)
+        ends: list[_Fit] = []
+        number = len(subsets) * len(targets)
+        with task.stop:
+            for rows in subsets:
+                for target, known in targets:
+                    task.show.update(f"exact Gaussian process {len(ends) + 1} of {number}")
+                    data = task.x[rows], target[rows], known[rows]
+                    ends.append(_fit_one(task, given, layout, *data, self._both_starts))
+        if not ends:
+            raise KeyboardInterrupt
+        average = _average(layout, given, [one.minimum.vector for one in ends])
+        residuals = np.concatenate([one.residuals for one in ends])
+        exact: Any = average.likelihood
+        learned = _likelihood(likelihood, exact, residuals, task.layout)
+        value = float(np.mean([-one.minimum.value for one in ends]))
+        converged = all(one.minimum.converged for one in ends) and not task.stop.happened
+        notes = () if converged else ("A search of an exact process did not converge. Raise `max_iterations`.",)
+        if task.stop.happened:
+            notes = (f"The search was interrupted after {len(ends)} of {number} exact processes; these are averaged.",)
+        # Of the model that is used it is the evidence only if that is the exact process; its own mean apart.
+        is_same = isinstance(task.prior, GaussianProcess) and isinstance(likelihood, Gaussian) and len(subsets) == 1
+        at_bound = {name for one in ends for name in one.bounds.names_at_bound(layout, one.minimum.vector)}
+        return Found(
+            model=Model(average.kernel, task.prior.mean, learned),
+            bounds=None,
+            strategy=EXACT,
+            objective=value,
+            log_evidence=value if is_same else float("nan"),
+            num_rows=len(subsets[0]),
+            converged=converged,
+            gradient_norm=max(_slope(one) for one in ends),
+            at_bound=tuple(sorted(name for name in at_bound if name != "mean")),
+            is_exact=is_same,
+            restarts=tuple(-one.minimum.value for one in ends),
+            iterations=sum(one.minimum.iterations for one in ends),
+            jitter=0.0,
+            frozen=_unlearned(task.layout, likelihood),
+            warnings=notes,
+            beside={} if isinstance(likelihood, Gaussian) else {"exact.noise": np.asarray(exact.noise)},
         )
-    mixed = [group for group in task.layout.groups if len({p.name.split(".")[0] for p in group}) > 1]
-    if mixed:
-        raise InputError(
-            "The paper's recipe fits the kernel by itself, so "
-            f"{mixed[0][0].name} cannot be tied to {mixed[0][-1].name}. "
-            'Use method="evidence".'
-        )
-    targets = _targets(likelihood, task.y)
-    layout, given = _exact_layout(task)
-    subsets = _subsets(task.generator, task.x, chosen)
-    found: list[_Fit] = []
-    number = len(subsets) * len(targets)
-    with task.stop:
-        for rows in subsets:
-            for target, known in targets:
-                task.show.update(f"exact Gaussian process {len(found) + 1} of {number}")
-                found.append(_fit_one(task, given, layout, task.x[rows], target[rows], known[rows], both_starts))
-    if not found:
-        raise KeyboardInterrupt
-    average = _average(layout, given, [one.minimum.vector for one in found])
-    residuals = np.concatenate([one.residuals for one in found])
-    exact: Any = average.likelihood
-    learned = _likelihood(likelihood, exact, residuals, task.layout)
-    value = float(np.mean([-one.minimum.value for one in found]))
-    converged = all(one.minimum.converged for one in found) and not task.stop.happened
-    notes = () if converged else ("A search of an exact process did not converge. Raise `max_iterations`.",)
-    if task.stop.happened:
-        notes = (f"The search was interrupted after {len(found)} of {number} exact processes; these are averaged.",)
-    # Of the model that is used it is the evidence only if that is the exact process; its own mean apart.
-    is_same = isinstance(task.prior, GaussianProcess) and isinstance(likelihood, Gaussian) and len(subsets) == 1
-    at_bound = {name for one in found for name in one.bounds.names_at_bound(layout, one.minimum.vector)}
-    return Outcome(
-        model=Model(average.kernel, task.prior.mean, learned),
-        strategy=EXACT,
-        objective=value,
-        log_evidence=value if is_same else float("nan"),
-        is_exact=is_same,
-        bound=float("nan"),
-        gradient_norm=max(_slope(one) for one in found),
-        converged=converged,
-        at_bound=tuple(sorted(name for name in at_bound if name != "mean")),
-        frozen=_unlearned(task.layout, likelihood),
-        restarts=tuple(-one.minimum.value for one in found),
-        rounds=1,
-        iterations=sum(one.minimum.iterations for one in found),
-        num_rows=len(subsets[0]),
-        num_support=None,
-        inducing_points=None,
-        jitter=0.0,
-        warnings=notes,
-        beside={} if isinstance(likelihood, Gaussian) else {"exact.noise": np.asarray(exact.noise)},
-    )
 
 
 def _slope(one: _Fit) -> float:

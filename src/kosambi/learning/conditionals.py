@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array
-from kosambi.learning._layout import Layout, Model, rebuilt
+from kosambi.learning.layout import Layout, Model, rebuilt
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
 

@@ -8,16 +8,14 @@ Half of the blocks are of either sort.
 
 from __future__ import annotations
 
-import abc
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.precision import lift, with_fields
+from kosambi._core.precision import with_fields
 from kosambi._core.types import Array
-from kosambi.learning._layout import Layout, Model
-from kosambi.learning._limits import Limits
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior, GaussianRandomElement
 from kosambi.priors.measures import PointMeasure
@@ -34,50 +32,22 @@ class Block(NamedTuple):
     """That of these rows, where a noise is given for each."""
 
 
-class AbstractBlockEvaluator(abc.ABC):
-    """Minus the sum of the blocks' log evidences, and minus the log of the weak prior where there is one.
-
-    Arguments:
-        layout: which parameters are free.
-        given: the model whose other parameters stand still.
-        prior: whose kernel and mean are replaced.
-        blocks: the data; blocks of one size share what is compiled.
-        bounds: the weak prior; none when None.
-    """
-
-    def __init__(
-        self, layout: Layout, given: Model, prior: AbstractPrior, blocks: list[Block], bounds: Limits | None = None
-    ) -> None:
-        self.layout, self.bounds, self.evidence = layout, bounds, -np.inf
-        self._lowest = np.inf
-        self._prior = lift(prior)
-        self._given = [lift(given._replace(likelihood=block.likelihood)) for block in blocks]
-        self._blocks = [lift(block) for block in blocks]
-
-    def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
-        """Value and gradient; not finite where an evidence cannot be computed."""
-        parts = []
-        for number in range(len(self._blocks)):
-            parts.append(self._block(number, vector))
-            if not np.isfinite(parts[-1][0]):
-                return np.inf, np.full(len(vector), np.nan)
-        evidence = float(sum(part for part, _ in parts))
-        value, gradient = -evidence, -np.sum([slope for _, slope in parts], axis=0)
-        if self.bounds is not None:
-            away = (vector - self.bounds.centre) / self.bounds.width
-            value, gradient = value + 0.5 * float(away @ away), gradient + away / self.bounds.width
-        if value < self._lowest:
-            self._lowest, self.evidence = value, evidence
-            self._keep()
-        return value, gradient
-
-    @abc.abstractmethod
-    def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
-        """The log evidence of one block and its gradient."""
-
-    @abc.abstractmethod
-    def _keep(self) -> None:
-        """The last evaluation was the best so far; what it found may be where the next one begins."""
+def gathered(
+    rows: Sequence[Int[np.ndarray, " B"]],
+    x: Float[Array, "N D"],
+    y: Float[Array, " N"],
+    counts: Float[Array, " N"] | None,
+    likelihood: AbstractLikelihood,
+) -> list[Block]:
+    """The blocks with these rows, all of one size: shorter ones are filled up with rows that do not count."""
+    times = np.ones(len(x)) if counts is None else np.asarray(counts)
+    size = max(map(len, rows))
+    blocks = []
+    for own in rows:
+        filled = np.concatenate([own, np.repeat(own[:1], size - len(own))])
+        kept = np.where(np.arange(size) < len(own), times[filled], 0.0)
+        blocks.append(Block(np.asarray(x)[filled], np.asarray(y)[filled], kept, likelihood.at_rows(filled)))
+    return blocks
 
 
 def choose_blocks(

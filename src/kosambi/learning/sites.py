@@ -1,0 +1,162 @@
+r"""Gaussian sites: how a likelihood that is not Gaussian enters a log marginal likelihood that is.
+
+Each observation n has a site, a Gaussian factor exp(λ_n f_n − ½W_n f_n²) in the place of its likelihood. Together with
+the prior the sites make a normal distribution q(f), and
+
+    log p(y) ≥ −Σ_n E_q c(y_n, f_n) − KL(q, prior)
+
+is highest where W_n = E_q c'' and λ_n = W_n m_n − E_q c' (Opper and Archambeau 2009). There it does not change with q
+to first order, so that its gradient in hyperparameters is the explicit one. W and λ are kept rather than a location and
+a variance, so that a site may say nothing. W_n ≥ 0: where a cost is not convex (an outlier of Student's distribution)
+W_n may be zero.
+
+How q follows from the sites is the matter of `dense` (without inducing points) and `points` (with them); here is what
+both share. C latent functions: q is a product over them, each with its own sites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.precision import compiled
+from kosambi._core.types import Array
+from kosambi.likelihoods import AbstractLikelihood
+
+MAX_UPDATES = 40
+"""Updates of the sites for one evaluation."""
+SETTLED, ROUGHLY = 1e-6, 0.03
+"""Sites have settled when a further update promises less than this many nats, or little, and gains next to nothing; the
+second number where starts are compared."""
+_LITTLE, _NOTHING = 1e-3, 1e-6
+# Where no part of an update helps, or there were too many: sites that promise more than this have not settled.
+_MUCH = 0.1
+# The variance of q at which rough latent values are first looked at, as a part of the prior's.
+_FIRST_VARIANCE = 0.25
+# Steps towards new sites: one, unless the bound would fall.
+_SMALLEST_STEP = 2.0**-8
+
+
+class Sites(NamedTuple):
+    """Natural parameters of one Gaussian factor for each observation and latent function."""
+
+    precision: Float[np.ndarray, "N C"]
+    """W."""
+    shift: Float[np.ndarray, "N C"]
+    """λ = W·location."""
+
+
+class Fitted(NamedTuple):
+    """q for some sites, and what it is worth."""
+
+    sites: Sites
+    bound: float
+    """−∞ where q cannot be computed."""
+    mean: Float[np.ndarray, "N C"]
+    variance: Float[np.ndarray, "N C"]
+    slope: Float[np.ndarray, "N C"]
+    """E_q c', times how often an observation counts."""
+    curvature: Float[np.ndarray, "N C"]
+    """E_q c'', likewise; it need not be positive."""
+    pull: float
+    """About what better means would gain, in nats."""
+    factors: Any
+    """What the gradient needs."""
+
+
+def settle(
+    fit: Callable[[Sites], Fitted],
+    first: Callable[[], Sites],
+    start: Sites | None = None,
+    tolerance: float = SETTLED,
+) -> tuple[Fitted, bool]:
+    """The best sites, and whether they have settled.
+
+    Arguments:
+        fit: q for given sites.
+        first: sites to begin with where there are no better ones.
+        start: those of an earlier search.
+        tolerance: nats that a further update may promise at the end.
+    """
+    current = fit(first() if start is None else start)
+    if start is not None and not np.isfinite(current.bound):
+        current = fit(first())
+    step = 1.0
+    for _ in range(MAX_UPDATES):
+        wanted = _updated(current)
+        promise = _promise(current, wanted)
+        if promise < tolerance:
+            return current, True
+        while True:
+            mixed = Sites(*(old + step * (new - old) for old, new in zip(current.sites, wanted, strict=True)))
+            further = fit(mixed)
+            if further.bound >= current.bound - _NOTHING or step <= _SMALLEST_STEP:
+                break
+            step *= 0.5
+        gain = further.bound - current.bound
+        if gain < _NOTHING and promise < _LITTLE:
+            return (further if gain > 0 else current), True
+        if not gain >= -_NOTHING:
+            return current, promise < _MUCH
+        current, step = further, min(1.0, 2.0 * step)
+    return current, _promise(current, _updated(current)) < _MUCH
+
+
+def first_sites(
+    likelihood: AbstractLikelihood,
+    y: Float[Array, " N"],
+    counts: Float[Array, " N"],
+    mean: Float[np.ndarray, " N"],
+    variance: Float[np.ndarray, " N"],
+) -> Sites:
+    """Sites of a q around rough latent values, given the mean and the variance of the prior."""
+    rough = np.asarray(_rough(likelihood, y), dtype=np.float64).reshape(len(mean), -1)
+    if np.ptp(rough) == 0:
+        rough = np.broadcast_to(mean[:, None], rough.shape)
+    spread = np.broadcast_to(np.maximum(_FIRST_VARIANCE * variance, floor(variance))[:, None], rough.shape)
+    _, slope, curvature = expected(likelihood, y, counts, rough, spread)
+    precision = np.maximum(np.asarray(curvature), 0.0)
+    return Sites(precision, precision * rough - np.asarray(slope))
+
+
+def floor(variance: Float[np.ndarray, " N"]) -> float:
+    """The smallest variance of q, in whose root costs are differentiated; above a prior variance of zero it is safe."""
+    return 1e-12 * max(float(np.max(variance)), np.finfo(np.float64).tiny)
+
+
+def _updated(fitted: Fitted) -> Sites:
+    precision = np.maximum(fitted.curvature, 0.0)
+    return Sites(precision, precision * fitted.mean - fitted.slope)
+
+
+def _promise(fitted: Fitted, wanted: Sites) -> float:
+    """About what an update gains, in nats."""
+    turn = (wanted.precision - fitted.sites.precision) * fitted.variance
+    return fitted.pull + 0.25 * float(np.sum(np.square(turn)))
+
+
+@compiled
+def _rough(likelihood: AbstractLikelihood, y: Array) -> Array:
+    return likelihood.raw_rough_latent(y)
+
+
+def expected_cost(likelihood: AbstractLikelihood, y: Array, counts: Array, mean: Array, deviation: Array) -> Array:
+    """Σ_n count_n E c(y_n, f_n), traceable; an observation that does not count is absent, even at infinite cost."""
+    each = likelihood.raw_expected_cost_of_each(y, mean, deviation)
+    return jnp.sum(jnp.where(counts > 0, counts * each, 0.0))
+
+
+@compiled
+def expected(
+    likelihood: AbstractLikelihood, y: Array, counts: Array, mean: Array, variance: Array
+) -> tuple[Array, Array, Array]:
+    """Σ E c, E c' and E c'' for f ~ N(mean, variance), the last two as derivatives in mean and variance."""
+    deviation = jnp.sqrt(variance)
+    value, (slope, widening) = jax.value_and_grad(expected_cost, argnums=(3, 4))(likelihood, y, counts, mean, deviation)
+    # E c'' = 2 ∂/∂variance.
+    return value, slope, widening / deviation

@@ -1,0 +1,143 @@
+"""Noise with heavy tails: the kernel of Gaussian noise, unless tails matter much.
+
+Tails can explain as outliers what a kernel should have learned, and the evidence, which then has several maxima, mostly
+prefers that: functions come out too smooth, and predict worse. So the kernel is first that of Gaussian noise, and the
+noise is learned with it, through sites. Where this raises the evidence by much, there are outliers that may have
+spoiled the kernel; only then kernel and noise are learned together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from kosambi._core.precision import with_fields
+from kosambi._core.progress import Interruption
+from kosambi.learning.dense import SiteEvaluator
+from kosambi.learning.exact import ExactEvaluator
+from kosambi.learning.layout import Model, lay_out, rebuilt, without_kernel
+from kosambi.learning.rows import gathered, num_support
+from kosambi.learning.search import minimise
+from kosambi.learning.starts import usual_limits
+from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
+from kosambi.learning.without_points import SITES, WithoutPoints
+from kosambi.likelihoods import Gaussian, Laplace, StudentT
+
+HEAVY = 0.05
+"""Nats per observation by which tails must raise the evidence for a kernel to be learned with them."""
+# Tails that Gaussian noise takes for width.
+_NARROWER = 0.7
+
+
+def is_heavy_tailed(task: Task) -> bool:
+    """Whether noise is learned that is like Gaussian noise but for its tails."""
+    learned = any(parameter.name == "likelihood.scale" for parameter, _ in task.layout.entries())
+    return learned and isinstance(task.likelihood, StudentT | Laplace) and not np.ndim(task.likelihood.scale)
+
+
+class HeavyTails(AbstractStrategy):
+    """The kernel of Gaussian noise, and the noise with it; both together where tails matter much.
+
+    Arguments:
+        task: the model, the data, and what a search needs.
+        max_rows: rows that anything is learned from, at most; None leaves that to what they cost.
+    """
+
+    def __init__(self, task: Task, max_rows: int | None = None) -> None:
+        self.task = task
+        self._twin = _with_gaussian_noise(task)
+        self._gaussian = WithoutPoints(self._twin, max_rows)
+        self._own = WithoutPoints(task, max_rows)
+        self._rows: tuple[np.ndarray, ...] = ()
+        self._gain = np.inf
+
+    def start(self) -> Found:
+        """All stages with Gaussian noise, and then the noise."""
+        task = self.task
+        gaussian = self._gaussian.refine(self._gaussian.search(self._gaussian.start()))
+        task.record.absorb(self._twin.record)
+        # An array, as parameters are: a NumPy number would be no parameter.
+        scale = np.asarray(_NARROWER * gaussian.model.likelihood.noise)  # type: ignore[attr-defined]
+        begun = gaussian.model._replace(likelihood=with_fields(task.likelihood, scale=scale))
+        own = self._own
+        self._rows = own.rows(begun)
+        found = self._noise_alone(begun, gaussian)
+        blocks = gathered(self._rows, task.x, task.y, task.counts, gaussian.model.likelihood)
+        every = lay_out(gaussian.model)
+        value, _ = ExactEvaluator(every, gaussian.model, own.prior, blocks)(every.vector(gaussian.model))
+        total = sum(float(np.sum(block.counts)) for block in blocks)
+        self._gain = (found.log_evidence + value) / total
+        return found
+
+    def search(self, found: Found) -> Found:
+        """Kernel and noise together, where tails matter much."""
+        task, bounds = self.task, found.bounds
+        assert bounds is not None
+        if not task.learns("kernel") or self._gain < HEAVY:
+            return found
+        task.show.update("kernel with heavy tails")
+        objective = self._own.evaluator(self._rows, found.model, bounds)
+        vector = task.layout.vector(found.model)
+        minimum = minimise(
+            objective, vector, bounds.lower, bounds.upper, task.max_iterations, task.record, bounds.scale, task.stop
+        )
+        if not objective.evidence > found.log_evidence:
+            return found
+        return moved_to(
+            task,
+            found,
+            bounds,
+            minimum,
+            objective.evidence,
+            iterations=found.iterations + minimum.iterations,
+            is_settled=objective.is_settled,  # type: ignore[union-attr]
+        )
+
+    def _noise_alone(self, begun: Model, gaussian: Found) -> Found:
+        """The parameters of the likelihood and the mean, with the kernel as it is."""
+        task, own = self.task, self._own
+        task.show.update("noise")
+        used = slice(None) if task.counts is None else np.asarray(task.counts) > 0
+        x, y = np.asarray(task.x)[used], np.asarray(task.y)[used]
+        layout = without_kernel(task.layout, begun)
+        bounds = usual_limits(layout, rebuilt(own.prior, begun), begun, x, y)
+        blocks = gathered(self._rows, task.x, task.y, task.counts, begun.likelihood)
+        objective = SiteEvaluator(layout, begun, own.prior, blocks, bounds)
+        minimum = minimise(
+            objective, layout.vector(begun), bounds.lower, bounds.upper, task.max_iterations, task.record, bounds.scale
+        )
+        # In the free numbers of the whole task, whose limits include those that this search had.
+        model = layout.model(minimum.vector, begun)
+        known = {p.entry(i): value for (p, i), value in zip(layout.entries(), minimum.gradient, strict=True)}
+        gradient = np.array([known.get(p.entry(i), 0.0) for p, i in task.layout.entries()])
+        whole = dataclasses.replace(
+            minimum, vector=task.layout.vector(model), gradient=gradient, value=-objective.evidence
+        )
+        found = dataclasses.replace(
+            gaussian,
+            model=begun,
+            strategy=SITES,
+            is_exact=False,
+            num_rows=min(sum(map(len, self._rows)), len(own.pool)),
+            num_support=num_support(own.prior),
+            rounds=1,
+            iterations=minimum.iterations,
+            is_settled=objective.is_settled,
+        )
+        every = usual_limits(task.layout, own.prior, Model(*model), x, y, task.likelihood)
+        return moved_to(task, found, every, whole, objective.evidence)
+
+
+def _with_gaussian_noise(task: Task) -> Task:
+    """The same task with Gaussian noise; its evaluations are not those of the trace, and Ctrl-C ends all."""
+    likelihood: Any = task.likelihood
+    given = Model(task.prior.kernel, task.prior.mean, Gaussian(likelihood.scale))
+    names = ("kernel", "mean")
+    frozen = [p.name for p in task.layout.frozen if p.name.startswith(names)]
+    tied = [[p.name for p in group] for group in task.layout.groups if len(group) > 1]
+    layout = lay_out(given, frozen, [group for group in tied if all(name.startswith(names) for name in group)])
+    return dataclasses.replace(
+        task, likelihood=given.likelihood, layout=layout, record=task.record.beside(), stop=Interruption()
+    )

@@ -1,0 +1,156 @@
+"""What every way of learning is given, what it has found so far, and the stages that it goes through."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.precision import at_rest
+from kosambi._core.progress import Interruption, Progress
+from kosambi._core.types import Array
+from kosambi.basis.points import JITTER
+from kosambi.learning.layout import Layout, Model
+from kosambi.learning.search import Minimum, Record, projected_norm
+from kosambi.learning.starts import Limits
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.priors import AbstractPrior
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """Checked arguments, and where to write down what happens."""
+
+    generator: np.random.Generator
+    prior: AbstractPrior
+    likelihood: AbstractLikelihood
+    x: Float[Array, "N D"]
+    y: Float[Array, " N"]
+    counts: Float[Array, " N"] | None
+    layout: Layout
+    max_iterations: int
+    num_restarts: int
+    record: Record
+    show: Progress
+    stop: Interruption = dataclasses.field(default_factory=Interruption)
+    """What Ctrl-C does."""
+
+    @property
+    def given(self) -> Model:
+        """The model before anything is learned."""
+        return Model(self.prior.kernel, self.prior.mean, self.likelihood)
+
+    @property
+    def counting(self) -> np.ndarray:
+        """Numbers of the rows whose weight is not zero."""
+        return np.arange(len(self.x)) if self.counts is None else np.flatnonzero(self.counts)
+
+    def learns(self, part: str) -> bool:
+        """Whether anything of the kernel, the mean or the likelihood is free."""
+        return any(parameter.name.split(".")[0] == part for parameter, _ in self.layout.entries())
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What the stages so far have found; the names of most fields are those of `FitReport`."""
+
+    model: Model
+    bounds: Limits | None
+    strategy: str
+    objective: float
+    log_evidence: float
+    num_rows: int
+    converged: bool
+    gradient_norm: float
+    at_bound: tuple[str, ...] = ()
+    is_exact: bool = False
+    is_settled: bool = True
+    """Whether the sites had settled where the search ended, if the evidence is a bound through sites."""
+    restarts: tuple[float, ...] = ()
+    rounds: int = 1
+    iterations: int = 0
+    num_support: int | None = None
+    inducing_points: Float[np.ndarray, "M D"] | None = None
+    jitter: float = JITTER
+    frozen: tuple[str, ...] | None = None
+    """Names of what was not learned; None for what the layout says."""
+    warnings: tuple[str, ...] = ()
+    beside: dict[str, Float[np.ndarray, "..."]] = dataclasses.field(default_factory=dict)
+    """Numbers by name that are not parameters of the model; the report lists them with those that are."""
+
+
+def moved_to(
+    task: Task, found: Found, bounds: Limits, minimum: Minimum, log_evidence: float, **changes: object
+) -> Found:
+    """`found` at the end of a search whose free numbers are those of the task."""
+    return dataclasses.replace(
+        found,
+        model=at_rest(task.layout.model(minimum.vector, found.model)),
+        bounds=bounds,
+        objective=-minimum.value,
+        log_evidence=log_evidence,
+        converged=minimum.converged,
+        gradient_norm=projected_norm(minimum, bounds.lower, bounds.upper, bounds.scale),
+        at_bound=bounds.names_at_bound(task.layout, minimum.vector),
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+class AbstractStrategy(abc.ABC):
+    """One way to hyperparameters, in stages; `fit_hyperparameters` goes through them one after the other.
+
+    What can be said before anything is computed is said when a strategy is made. Each stage is given what was found
+    before it and returns something better, or the same.
+    """
+
+    task: Task
+
+    @abc.abstractmethod
+    def start(self) -> Found:
+        """The best of several short searches, on few rows."""
+
+    def search(self, found: Found) -> Found:
+        """From there to a maximum, on as many rows as can be taken together."""
+        return found
+
+    def refine(self, found: Found) -> Found:
+        """With what all rows have to say."""
+        return found
+
+    def check(self, found: Found) -> Found:
+        """With warnings of what rows that were kept out say against it."""
+        return found
+
+    def doubts(self, found: Found) -> tuple[str, ...]:
+        """What the user is to be warned of, besides `found.warnings`."""
+        notes = []
+        if self.task.stop.happened:
+            notes.append("The search was interrupted; the best so far is returned.")
+        elif not found.converged:
+            notes.append(
+                f"The search for hyperparameters did not converge in {found.iterations} iterations (steepest slope "
+                f"{found.gradient_norm:.2g} nats for a usual step). Raise `max_iterations`."
+            )
+        if not found.is_settled:
+            notes.append(
+                "The sites of the variational bound did not settle in 40 updates where the search ended. The bound "
+                "holds, but its slope is not exact: hyperparameters may be a little off."
+            )
+        rounded_by = () if found.bounds is None else found.bounds.rounded
+        if rounded := [name for name in found.at_bound if name in rounded_by]:
+            notes.append(
+                f"{', '.join(rounded)} ended at what the rounding of y alone adds: the data look as if they had no "
+                "other noise. Rows that occur twice with the same y make it seem so; leave repeated rows out if they "
+                "are copies."
+            )
+        # A long lengthscale is a column that does not matter; these say that the model does not suit the data.
+        unit = ("variance", "noise", "scale")
+        doubtful = [name for name in found.at_bound if name.rsplit(".", 1)[-1] in unit and name not in rounded]
+        if doubtful:
+            notes.append(
+                f"{', '.join(doubtful)} ended at a bound. Look at the units of y, give the prior a mean that suits "
+                "it (a kernel alone has mean zero), or leave out a kernel that the data do not need."
+            )
+        return tuple(notes)

@@ -1,0 +1,242 @@
+"""Learning with a number of inducing points that was asked for: they carry the model, and are moved to suit it.
+
+The search begins where one without points ends. With few points the best kernel is the one that they can carry, and the
+best points are those for that kernel; taking turns comes to rest before either is found, so hyperparameters and points
+are learned together, on as many rows as that takes seconds for. More rows are then taken in random batches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.checks import as_count
+from kosambi.basis import inducing
+from kosambi.kernels import column_scales
+from kosambi.learning import stochastic
+from kosambi.learning.layout import Model, rebuilt, without_kernel
+from kosambi.learning.points import PointEvaluator
+from kosambi.learning.rows import num_support, subset, thinned
+from kosambi.learning.search import Minimum, minimise
+from kosambi.learning.sizes import distinct_rows
+from kosambi.learning.starts import Limits, usual_limits
+from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
+from kosambi.learning.without_points import EXACT_ROWS, SITE_ROWS, WithoutPoints
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
+
+POINTS = "points"
+MAX_ROWS = 2000
+"""Rows, at least, that points and hyperparameters are learned from together, when their number is not given."""
+MAX_SUPPORT = 5000
+"""Support points of a measure that are used."""
+CARRIED = 0.25
+"""How many nats per observation the bound may lose for the hyperparameters without inducing points to be kept."""
+MAX_ROUNDS, ROUND = 6, 20
+"""How often points are chosen again where they cannot carry those hyperparameters, and iterations between."""
+MOST_ITERATIONS, FEWEST_ITERATIONS = 300, 20
+"""Of the search for both, which need not end: what follows it does."""
+LAST, FEWEST_LAST = 60, 8
+"""Iterations of the search that follows, in the hyperparameters alone."""
+ROUGHLY, CLUSTERED = 40, 20_000
+"""Iterations of a search that batches of all rows go on from, and rows whose clusters are its points."""
+MANY = 16
+"""Rows for each point above which points begin at centres of clusters: greedy ones lie at the edges."""
+# Rows times squared points that one evaluation may take, and a search; sites take several updates for each evaluation.
+_AT_ONCE, _GAUSSIAN_AT_ONCE = 1e9, 2e10
+_WORK, _GAUSSIAN_WORK = 4e10, 1.5e11
+# Choosing points again has ceased to matter when it gains less than this many nats, or this many per row.
+_GAIN, _GAIN_PER_ROW = 0.1, 2e-4
+
+
+class WithPoints(AbstractStrategy):
+    """The evidence with inducing points.
+
+    Arguments:
+        task: the model, the data, and what a search needs.
+        num_inducing: M.
+        max_rows: rows that kernel and points are learned from, at most; None leaves that to what they cost.
+    """
+
+    def __init__(self, task: Task, num_inducing: int, max_rows: int | None = None) -> None:
+        self.task, self._asked = task, num_inducing
+        self._is_gaussian = isinstance(task.likelihood, Gaussian)
+        limit = MAX_ROWS if max_rows is None else max_rows
+        at_once = _GAUSSIAN_AT_ONCE if self._is_gaussian else _AT_ONCE
+        most = max(limit, int(at_once / num_inducing**2)) if max_rows is None else limit
+        # Many rows are learned from in batches, for which a rough start and evenly spread points are enough.
+        self._in_batches = max_rows is None and not self._is_gaussian and most < len(task.counting)
+        most = max(most, CLUSTERED) if self._in_batches else most
+        self._rows = subset(task.generator, task.y, task.counts, most, task.likelihood.num_labels)
+        name = "the number of rows that the kernel is learned from (see `max_rows`)"
+        as_count("num_inducing", num_inducing, at_most=len(self._rows), limit_name=name)
+        self.x, self.y = np.asarray(task.x)[self._rows], np.asarray(task.y)[self._rows]
+        self.counts = None if task.counts is None else np.ascontiguousarray(np.asarray(task.counts)[self._rows])
+        distinct = len(distinct_rows(self.x))
+        self.number = min(num_inducing, distinct)
+        self._can_move = self.number < distinct
+        self.prior = thinned(task.generator, task.prior, limit)
+        rough = dataclasses.replace(task, max_iterations=min(ROUGHLY, task.max_iterations))
+        few = EXACT_ROWS if self._is_gaussian else SITE_ROWS
+        self._without = WithoutPoints(rough if self._in_batches else task, min(limit, few))
+
+    def doubts(self, found: Found) -> tuple[str, ...]:
+        """Those of any search, and too few distinct rows."""
+        few = f"There are {self.number} inducing points instead of {self._asked}: x has no more distinct rows."
+        return ((few,) if self.number < self._asked else ()) + super().doubts(found)
+
+    def start(self) -> Found:
+        """What some rows say without inducing points, and points for it."""
+        found = self._without.start()
+        found = found if self.task.stop.happened else self._without.search(found)
+        return dataclasses.replace(found, inducing_points=self._chosen(found.model))
+
+    def search(self, found: Found) -> Found:
+        """Hyperparameters and points together, from there."""
+        task, bounds, points = self.task, found.bounds, found.inducing_points
+        assert bounds is not None
+        assert points is not None
+        if not self._can_move or self._in_batches:
+            # With every distinct row a point, nothing is left unexplained.
+            return found
+        task.show.update("moving inducing points")
+        found = dataclasses.replace(found, model=found.model._replace(likelihood=self._likelihood(found, self._rows)))
+        both = PointEvaluator(task.layout, found.model, self.prior, self.x, self.y, self.counts, bounds)
+        vector, rounds, before = task.layout.vector(found.model), 1, found.iterations
+        both(vector, points)
+        if found.log_evidence / found.num_rows - both.evidence / len(self.x) > CARRIED:
+            vector, points, rounds = self._in_turns(both, found, vector, points)
+        vector, points = self._together(both, bounds, vector, points)
+        most = int(np.clip(self._affordable / 4.0, FEWEST_LAST, LAST))
+        minimum = self._with_points_fixed(both, bounds, vector, points, min(most, task.max_iterations))
+        return moved_to(
+            task,
+            found,
+            bounds,
+            minimum,
+            both.evidence,
+            strategy=POINTS,
+            inducing_points=points,
+            is_exact=False,
+            is_settled=both.is_settled,
+            num_rows=len(self.x),
+            num_support=num_support(self.prior),
+            rounds=rounds,
+            iterations=before + minimum.iterations,
+        )
+
+    def refine(self, found: Found) -> Found:
+        """All rows in random batches; with Gaussian noise, or `max_rows`, the likelihood and the mean alone."""
+        task = self.task
+        found = dataclasses.replace(found, model=found.model._replace(likelihood=self._likelihood(found, None)))
+        if len(self._rows) == len(task.x):
+            return found
+        if self._in_batches:
+            return stochastic.refined(task, rebuilt(task.prior, found.model), found)
+        return self._without_kernel(found) if task.learns("likelihood") or task.learns("mean") else found
+
+    def _without_kernel(self, found: Found) -> Found:
+        """The likelihood's parameters and the mean again, with the kernel as it is, on all rows."""
+        task, points = self.task, found.inducing_points
+        assert points is not None
+        task.show.update("noise from all rows")
+        layout = without_kernel(task.layout, found.model)
+        prior = rebuilt(thinned(task.generator, task.prior, MAX_SUPPORT), found.model)
+        bounds = usual_limits(layout, prior, found.model, np.asarray(task.x), np.asarray(task.y))
+        both = PointEvaluator(layout, found.model, prior, task.x, task.y, task.counts, bounds)
+        minimum = self._with_points_fixed(both, bounds, layout.vector(found.model), points, LAST)
+        of_kernel = tuple(name for name in found.at_bound if name.startswith("kernel"))
+        return dataclasses.replace(
+            found,
+            model=layout.model(minimum.vector, found.model),
+            log_evidence=both.evidence,
+            converged=found.converged and minimum.converged,
+            at_bound=(*of_kernel, *bounds.names_at_bound(layout, minimum.vector)),
+        )
+
+    def _likelihood(self, found: Found, rows: np.ndarray | None) -> AbstractLikelihood:
+        """That of some rows, or of all, where a parameter has one value for each; otherwise the one that was found."""
+        given = self.task.likelihood
+        if given.num_rows is None:
+            return found.model.likelihood
+        return given if rows is None else given.at_rows(rows)
+
+    @property
+    def _affordable(self) -> float:
+        """Iterations that take no longer than they should."""
+        return (_GAUSSIAN_WORK if self._is_gaussian else _WORK) / (len(self.x) * self.number**2)
+
+    def _chosen(self, model: Model) -> Float[np.ndarray, "M D"]:
+        """Points to begin with."""
+        if len(self.x) <= MANY * self.number:
+            return choose_points(rebuilt(self.prior, model), self.x, self.number)
+        key = jax.random.key(int(self.task.generator.integers(2**31)))
+        scaled = self.x / column_scales(model.kernel, self.x)
+        return np.ascontiguousarray(self.x[inducing.kmeans(key, scaled, self.number)])
+
+    def _in_turns(
+        self, both: PointEvaluator, found: Found, vector: np.ndarray, points: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """Hyperparameters with points as they are, and points again for these, while that gains much."""
+        bounds, before = found.bounds, np.inf
+        assert bounds is not None
+        for number in range(MAX_ROUNDS):
+            minimum = self._with_points_fixed(both, bounds, vector, points, ROUND)
+            vector = minimum.vector
+            if before - minimum.value < max(_GAIN, _GAIN_PER_ROW * len(self.x)) or self.task.stop.happened:
+                return vector, points, number + 1
+            points = self._chosen(self.task.layout.model(vector, found.model))
+            before = minimum.value
+        return vector, points, MAX_ROUNDS
+
+    def _together(
+        self, both: PointEvaluator, bounds: Limits, vector: np.ndarray, points: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Better hyperparameters and points; these stay within the range of the data."""
+        size, spread = len(vector), np.std(self.x, axis=0)
+        scales = np.where(spread > 0, spread, 1.0)
+
+        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            value, slope, push = both(flat[:size], flat[size:].reshape(points.shape) * scales)
+            return value, np.concatenate([slope, (push * scales).ravel()])
+
+        edges = [np.tile(edge / scales, len(points)) for edge in (self.x.min(axis=0), self.x.max(axis=0))]
+        own = self.task.record.beside()
+        best = minimise(
+            objective,
+            np.concatenate([vector, (points / scales).ravel()]),
+            np.concatenate([bounds.lower, edges[0]]),
+            np.concatenate([bounds.upper, edges[1]]),
+            int(np.clip(self._affordable, FEWEST_ITERATIONS, MOST_ITERATIONS)),
+            own,
+            np.concatenate([bounds.scale, np.ones(points.size)]),
+            self.task.stop,
+        )
+        self.task.record.absorb(own)
+        if not np.isfinite(best.value):
+            return vector, points
+        return best.vector[:size], best.vector[size:].reshape(points.shape) * scales
+
+    def _with_points_fixed(
+        self, both: PointEvaluator, bounds: Limits, vector: np.ndarray, points: np.ndarray, most: int
+    ) -> Minimum:
+        """Evaluations count as moves: their objective is not that of the trace."""
+        own = self.task.record.beside()
+        found = minimise(
+            lambda v: both(v, points)[:2], vector, bounds.lower, bounds.upper, most, own, bounds.scale, self.task.stop
+        )
+        self.task.record.absorb(own)
+        return found
+
+
+def choose_points(prior: object, x: Float[np.ndarray, "N D"], number: int) -> Float[np.ndarray, "M D"]:
+    """`number` rows of x by greedy selection; where that ends early, filled up, so that shapes stay what they were."""
+    if number == len(x):
+        return np.asarray(x)
+    chosen = inducing.greedy_path(prior, x, number).indices  # type: ignore[arg-type]
+    if len(chosen) < number:
+        rest = np.setdiff1d(np.arange(len(x)), chosen)
+        chosen = np.concatenate([chosen, rest[np.linspace(0, len(rest) - 1, number - len(chosen)).astype(int)]])
+    return np.ascontiguousarray(np.asarray(x)[chosen])

@@ -1,0 +1,216 @@
+"""Learning without inducing points, where their number is chosen later or every row is one.
+
+Few points would leave part of f unexplained, and a noise that is learned with them takes that up: afterwards no number
+of points makes up for it. So the evidence is that of the process itself: exact for Gaussian noise, through sites for
+any other likelihood. Rows that fit are one block. More of them are several blocks, and with Gaussian noise the
+neighbour likelihood of all rows has the last word.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi.kernels import column_scales
+from kosambi.learning.dense import SiteEvaluator
+from kosambi.learning.exact import ExactEvaluator
+from kosambi.learning.families import FAMILIES, ROWS, AnyFamily, with_family
+from kosambi.learning.layout import Model, rebuilt
+from kosambi.learning.neighbors import refined
+from kosambi.learning.rows import choose_blocks, gathered, num_support, subset, thinned
+from kosambi.learning.search import Minimum, minimise, most_promising
+from kosambi.learning.sites import ROUGHLY
+from kosambi.learning.starts import Beginning, Limits, Scales, has_period, learns_mean, limits, start
+from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
+from kosambi.likelihoods import Gaussian
+from kosambi.priors import GaussianProcess
+
+EXACT, SITES = "exact", "sites"
+EXACT_ROWS = 2000
+"""Up to how many rows Gaussian noise has its exact evidence."""
+EXACT_BLOCK, EXACT_BLOCKS = 1000, 4
+"""Rows of a block, and how many blocks, where there are more."""
+SITE_ROWS = 640
+"""Up to how many rows any other likelihood has the bound of all rows together."""
+SITE_BLOCK, SITE_BLOCKS = 512, 8
+"""Rows of a block for one latent function, and how many blocks, where there are more."""
+SHORT = 12
+"""Iterations of a short search."""
+# Lengthscales in units of √D standard deviations, and noise as a share of the standard deviation, to begin from.
+_REACHES, _SHARES = (0.2, 0.6, 2.0), (0.1, 0.5)
+# How many periods are tried, between a fiftieth of the width of the data and all of it.
+_PERIODS = 24
+# So few more rows than a start needs are not worth a subset.
+_HARDLY_MORE = 1.25
+
+
+class WithoutPoints(AbstractStrategy):
+    """The evidence of the process itself.
+
+    Arguments:
+        task: the model, the data, and what a search needs.
+        max_rows: rows that anything is learned from, at most; None leaves that to what they cost.
+    """
+
+    def __init__(self, task: Task, max_rows: int | None = None) -> None:
+        self.task = task
+        self.strategy = EXACT if isinstance(task.likelihood, Gaussian) else SITES
+        self.prior = thinned(task.generator, task.prior, EXACT_ROWS if max_rows is None else max_rows)
+        self.pool = task.counting
+        self._limit = None if max_rows is not None and max_rows >= len(self.pool) else max_rows
+        size, self._most = _sizes(task.likelihood.num_latents, self.strategy, len(self.pool), self._limit)
+        labels = task.likelihood.num_labels
+        self._first = subset(task.generator, task.y, task.counts, size, labels)
+        self._few = self._first
+        if len(self._first) > _HARDLY_MORE * ROWS:
+            times = None if task.counts is None else np.asarray(task.counts)[self._first]
+            self._few = self._first[subset(task.generator, task.y[self._first], times, ROWS, labels)]
+
+    @property
+    def has_more_rows(self) -> bool:
+        """Whether there are more rows than one block holds, of which more blocks are wanted."""
+        return self._most > 1 and len(self._first) < len(self.pool)
+
+    def evaluator(
+        self, rows: tuple[Int[np.ndarray, " B"], ...], given: Model, bounds: Limits | None, roughly: bool = False
+    ) -> ExactEvaluator | SiteEvaluator:
+        """Minus the log evidence of blocks of rows; `roughly` is enough where starts are compared."""
+        task = self.task
+        blocks = gathered(rows, task.x, task.y, task.counts, task.likelihood)
+        if self.strategy == EXACT:
+            return ExactEvaluator(task.layout, given, self.prior, blocks, bounds)
+        sites = SiteEvaluator(task.layout, given, self.prior, blocks, bounds)
+        sites.tolerance = ROUGHLY if roughly else sites.tolerance
+        return sites
+
+    def start(self) -> Found:
+        task = self.task
+        task.show.update("looking for starts")
+        bounds, vectors = self._beginnings()
+        given = task.given
+        starts = most_promising(
+            lambda vector: self.evaluator((self._few,), given, bounds, roughly=True)(vector),
+            vectors,
+            task.num_restarts + 1,
+        )
+        ends = []
+        for number, vector in enumerate(starts):
+            task.show.update(f"start {number + 1} of {len(starts)}")
+            ends.append(self._short(given, bounds, vector))
+            if task.stop.happened:
+                break
+        best = min(ends, key=lambda end: end[0].value)
+        if isinstance(given.kernel, AnyFamily) and not task.stop.happened:
+            best = self._best_family(given, bounds, *best)
+        minimum, evidence, model = best
+        found = Found(
+            model=model,
+            bounds=bounds,
+            strategy=self.strategy,
+            objective=np.nan,
+            log_evidence=np.nan,
+            num_rows=min(len(self._few), len(self.pool)),
+            converged=False,
+            gradient_norm=np.nan,
+            restarts=tuple(-end[0].value for end in ends),
+            num_support=num_support(self.prior),
+        )
+        return dataclasses.replace(moved_to(task, found, bounds, minimum, evidence), converged=False)
+
+    def search(self, found: Found) -> Found:
+        """From the best start to a maximum: on all rows if they fit, otherwise on blocks of them."""
+        task, bounds = self.task, found.bounds
+        assert bounds is not None
+        rows = self.rows(found.model)
+        objective = self.evaluator(rows, found.model, bounds)
+        task.show.update("search", 0, task.max_iterations, f"objective {found.objective:.1f}")
+        vector = task.layout.vector(found.model)
+        minimum = minimise(
+            objective, vector, bounds.lower, bounds.upper, task.max_iterations, task.record, bounds.scale, task.stop
+        )
+        if not np.isfinite(minimum.value):
+            return found
+        num_rows = min(sum(map(len, rows)), len(self.pool))
+        return moved_to(
+            task,
+            found,
+            bounds,
+            minimum,
+            objective.evidence,
+            iterations=max(1, minimum.iterations),
+            num_rows=num_rows,
+            is_exact=self.strategy == EXACT and len(rows) == 1 and num_rows == len(self.pool),
+            is_settled=getattr(objective, "is_settled", True),
+        )
+
+    def refine(self, found: Found) -> Found:
+        """With Gaussian noise and more rows than fit: the neighbour likelihood of all of them."""
+        task = self.task
+        can = self.strategy == EXACT and isinstance(task.prior, GaussianProcess) and task.likelihood.num_rows is None
+        if not (can and self.has_more_rows and self._limit is None):
+            return found
+        task.show.update("all rows")
+        return refined(task, rebuilt(task.prior, found.model), found)
+
+    def rows(self, model: Model) -> tuple[Int[np.ndarray, " B"], ...]:
+        """Blocks of rows, near ones by the lengthscales of the model; one block where all rows fit."""
+        if not self.has_more_rows:
+            return (self._first,)
+        x = np.asarray(self.task.x)
+        scaled = x / column_scales(model.kernel, x)
+        return choose_blocks(self.task.generator, scaled, self._first, self.pool, self._most)
+
+    def _beginnings(self) -> tuple[Limits, list[Float[np.ndarray, " P"]]]:
+        """The limits, and vectors to begin from."""
+        task, layout = self.task, self.task.layout
+        prior, likelihood = self.prior, task.likelihood
+        used = slice(None) if task.counts is None else np.asarray(task.counts) > 0
+        x, y = np.asarray(task.x)[used], np.asarray(task.y)[used]
+        scales = Scales.of(prior, likelihood, x, y, learns_mean(layout))
+        bounds = limits(layout, start(prior, likelihood, x, y, scales), task.given, scales, x)
+        beginnings = [Beginning(reach, share) for reach in _REACHES for share in _SHARES]
+        if has_period(prior.kernel):
+            beginnings += [Beginning(0.6, 0.3, float(part)) for part in np.geomspace(0.02, 1.0, _PERIODS)]
+        grid = [layout.vector(start(prior, likelihood, x, y, scales, beginning)) for beginning in beginnings]
+        normal = task.generator.normal(size=(task.num_restarts, layout.size))
+        random = list(bounds.centre + bounds.width / 6.0 * normal)
+        vectors = [layout.vector(task.given), *grid, *random]
+        return bounds, [np.clip(vector, bounds.lower, bounds.upper) for vector in vectors]
+
+    def _short(self, given: Model, bounds: Limits, vector: np.ndarray) -> tuple[Minimum, float, Model]:
+        task = self.task
+        objective = self.evaluator((self._few,), given, bounds)
+        most = min(SHORT, task.max_iterations)
+        found = minimise(objective, vector, bounds.lower, bounds.upper, most, task.record, bounds.scale, task.stop)
+        return found, objective.evidence, given
+
+    def _best_family(
+        self, given: Model, bounds: Limits, minimum: Minimum, evidence: float, model: Model
+    ) -> tuple[Minimum, float, Model]:
+        best = minimum, evidence, model
+        for number, family in enumerate(FAMILIES):
+            if number == int(given.kernel.family) or self.task.stop.happened:  # type: ignore[attr-defined]
+                continue
+            self.task.show.update(f"trying {family.__name__}")
+            other = self._short(with_family(given, number), bounds, minimum.vector)
+            best = min(best, other, key=lambda end: end[0].value)
+        return best
+
+
+def _sizes(num_latents: int, strategy: str, num_rows: int, max_rows: int | None) -> tuple[int, int]:
+    """Rows of the first block, and the number of blocks."""
+    together, block, most = (
+        (EXACT_ROWS, EXACT_BLOCK, EXACT_BLOCKS) if strategy == EXACT else (SITE_ROWS, SITE_BLOCK, SITE_BLOCKS)
+    )
+    # The work grows with the number of latent functions and the cube of the rows.
+    shrunk = num_latents ** (-1.0 / 3.0)
+    together, block = int(together * shrunk), int(block * shrunk)
+    limit = num_rows if max_rows is None else max_rows
+    if limit <= together:
+        # All rows, also those that do not count, so that shapes stay the same.
+        return (2**62 if max_rows is None else limit), 1
+    number = most if max_rows is None else min(most, math.ceil(limit / block))
+    return min(block, limit // number), number
