@@ -81,8 +81,7 @@ def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:
             rows = task.generator.choice(pool, size=(AT_ONCE, BATCH), replace=len(pool) < AT_ONCE * BATCH)
             data = lift((np.asarray(task.x)[rows], np.asarray(task.y)[rows], counts[rows]))
             places = np.arange(start, start + AT_ONCE, dtype=float)
-            factor = float(np.sum(counts[pool])) / BATCH
-            further, bound = _steps(task.layout, state, *held, *data, places, float(number), factor)
+            further, bound = _steps(task.layout, state, *held, *data, places, float(number), len(pool) / BATCH)
             if not np.all(np.isfinite(np.asarray(bound))):
                 task.record.failures += AT_ONCE
                 break
@@ -133,8 +132,8 @@ def _steps(
     y: Array,
     counts: Array,
     places: Array,
-    number: Array,
-    factor: Array,
+    number: Array | float,
+    factor: Array | float,
 ) -> tuple[_State, Array]:
     """One step for each batch, and an estimate of the bound at each."""
 

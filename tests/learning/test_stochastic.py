@@ -1,0 +1,66 @@
+"""All rows in random batches: the bound that is climbed, weights, the same key, and what rows beyond a subset teach."""
+
+import jax
+import numpy as np
+import pytest
+
+import kosambi as ko
+from kosambi.learning import stochastic, with_points
+from kosambi.learning.layout import Model, lay_out
+from kosambi.learning.points import PointEvaluator
+
+k, lk = ko.kernels, ko.likelihoods
+RNG = np.random.default_rng(2)
+X = RNG.uniform(-3.0, 3.0, (3000, 1))
+Y = (np.sin(3.0 * X[:, 0]) * 2.0 + RNG.logistic(size=3000) > 0).astype(float)
+
+
+@pytest.fixture
+def few_rows(monkeypatch):
+    for name, value in (("MAX_ROWS", 300), ("_AT_ONCE", 1.0), ("CLUSTERED", 600)):
+        monkeypatch.setattr(with_points, name, value)
+    monkeypatch.setattr(stochastic, "BATCH", 256)
+    monkeypatch.setattr(stochastic, "STEPS", 160)
+
+
+def learned(y=Y, weights=None, seed=0):
+    prior = ko.GaussianProcess(k.SquaredExponential(1.0, 1.0), 0.0)
+    return ko.fit_hyperparameters(
+        jax.random.key(seed), prior, lk.Bernoulli(), X, y, num_inducing=16, num_restarts=0, weights=weights
+    )
+
+
+@pytest.mark.usefixtures("few_rows")
+def test_batches_reach_the_best_bound_of_all_rows_and_the_same_key_gives_the_same():
+    prior, likelihood, report = learned()
+    assert (report.strategy, report.num_rows, report.inducing_points.shape) == ("sites", 3000, (16, 1))
+    given = Model(prior.kernel, prior.mean, likelihood)
+    with jax.enable_x64(True):
+        whole = PointEvaluator(lay_out(given), given, prior, X, Y, None, None)
+        _, slope, _ = whole(lay_out(given).vector(given), report.inducing_points)
+        moved = lay_out(given).vector(given) + np.array([0.3, 0.0, 0.0])
+        worse = PointEvaluator(lay_out(given), given, prior, X, Y, None, None)
+        worse(moved, report.inducing_points)
+    # The report's is an estimate from batches.
+    assert report.log_evidence == pytest.approx(whole.evidence, abs=0.01 * 3000)
+    assert worse.evidence < whole.evidence - 3.0
+    assert np.max(np.abs(slope)) < 15.0
+    again, _, _ = learned()
+    assert float(again.kernel.lengthscale) == float(prior.kernel.lengthscale)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few_rows")
+def test_rows_that_count_twice_are_two_rows_and_those_of_weight_zero_are_not_looked_at():
+    counts = np.where(np.arange(3000) % 2 == 0, 2.0, 0.0)
+    spoiled = np.where(counts > 0, Y, 1.0 - Y)
+    first, _, report = learned(weights=counts)
+    second, _, _ = learned(spoiled, weights=counts)
+    assert float(first.kernel.lengthscale) == float(second.kernel.lengthscale)
+    assert report.num_rows == 1500
+    prior = ko.GaussianProcess(first.kernel, first.mean)
+    given = Model(prior.kernel, prior.mean, lk.Bernoulli())
+    with jax.enable_x64(True):
+        whole = PointEvaluator(lay_out(given), given, prior, X, Y, counts, None)
+        whole(lay_out(given).vector(given), report.inducing_points)
+    assert report.log_evidence == pytest.approx(whole.evidence, abs=0.02 * 3000)
