@@ -6,10 +6,10 @@ import dataclasses
 import warnings
 from typing import Any
 
-import jax
 import numpy as np
 
 from kosambi._core.checks import as_count
+from kosambi._core.keys import split
 from kosambi._core.types import Key
 from kosambi.basis.inducing import greedy_path
 from kosambi.errors import HyperparameterWarning, InputError, TruncationWarning
@@ -77,7 +77,7 @@ def fitted(
 
     `likelihood` is that of standardised observations; (location, scale) is (0, 1) where there are no such.
     """
-    key_learn, key_draw = jax.random.split(key)
+    key_learn, key_draw = split(key, 2)
     filled = padded(rows)
     number = as_num_inducing("n_inducing", settings.n_inducing)
     number = _at_most(number, rows) if isinstance(number, int) else number

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from kosambi._core.keys import split
 from kosambi._core.precision import lift
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, Key
@@ -45,7 +46,7 @@ def run(
 
     `quiet_basins` leaves it to the caller to say that particles sit in modes between which they do not pass.
     """
-    mode_key, start_key, init_key, step_key = jax.random.split(key, 4)
+    mode_key, start_key, init_key, step_key = split(key, 4)
     progress.update("looking for the mode")
     modes = find_modes(mode_key, target)
     start = starting_points(start_key, target, modes, initial, num_particles)

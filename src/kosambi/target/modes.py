@@ -18,11 +18,15 @@ from jaxtyping import Bool, Float, Int
 from kosambi._core.precision import Module, compiled, host_generator, public
 from kosambi._core.types import Array, Key
 from kosambi.errors import NumericalError
+from kosambi.target.data_terms import FactorisedTerm
+from kosambi.target.host_newton import HostPotential, inverse_root, search_on_host
 from kosambi.target.newton import newton
 from kosambi.target.target import Target
 
 NUM_STARTS = 8
 """Prior draws from which the search starts, beside zero, when the cost is not convex."""
+LARGEST_ON_HOST = 2**20
+"""Numbers of the N×M matrix of features from which an accelerator searches for modes itself."""
 SAME_MODE = 0.1
 """Modes closer than this many standard deviations of Laplace's approximation are one."""
 
@@ -76,7 +80,7 @@ def find_modes(key: Key, target: Target, starts: Float[Array, "S K"] | None = No
 
 def _distinct(target: Target, starts: Float[Array, "S K"]) -> Modes:
     """The different modes that searches from `starts` end in, the heaviest first."""
-    found = jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
+    found = _searched(target, starts)
     finite = np.isfinite(found.log_masses)
     if not finite.any():
         raise NumericalError(
@@ -108,7 +112,7 @@ def _merged(found: Modes, order: list[int]) -> tuple[list[int], Int[np.ndarray, 
 
 def minima(target: Target, starts: Float[Array, "S K"]) -> tuple[Modes, Int[np.ndarray, " S"]]:
     """The minima below each of `starts`, whitened, and which of them each start belongs to."""
-    found = jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
+    found = _searched(target, starts)
     order = [int(i) for i in np.argsort(-found.log_masses, kind="stable")]
     kept, labels = _merged(found, order)
     return jax.tree.map(lambda leaf: leaf[np.array(kept)], found), labels
@@ -124,6 +128,25 @@ def count_basins(target: Target, particles: Float[Array, "J *K"]) -> int:
     chosen = (each * (len(particles) // NUM_STARTS) // NUM_STARTS * NUM_STARTS + each) % len(particles)
     starts = np.asarray(particles, dtype=np.float64).reshape(len(particles), -1)[chosen]
     return len(_distinct(target, starts).potentials)
+
+
+def _searched(target: Target, starts: Float[Array, "S K"]) -> Modes:
+    """Newton's method from each start: on the host for a sum over rows, and on an accelerator where there is much."""
+    term = target.term
+    if not isinstance(term, FactorisedTerm) or (jax.default_backend() != "cpu" and term.psi.size > LARGEST_ON_HOST):
+        return jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
+    potential = HostPotential(term)
+    every = [search_on_host(potential, start) for start in np.asarray(starts, dtype=np.float64)]
+    value, decrement = np.array([end.value for end in every]), np.array([end.decrement for end in every])
+    return Modes(
+        np.stack([end.w for end in every]),
+        value,
+        np.stack([inverse_root(end.factor) for end in every]),
+        -value - np.array([np.sum(np.log(np.diagonal(end.factor))) for end in every]),
+        np.array([end.iterations for end in every]),
+        decrement,
+        decrement < 1e-6,
+    )
 
 
 @compiled
