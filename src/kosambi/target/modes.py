@@ -9,6 +9,7 @@ that is not convex can have several modes: then the search starts from several p
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
@@ -18,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from kosambi._core.precision import Module, compiled, host_generator, public
 from kosambi._core.types import Array, Key
 from kosambi.errors import NumericalError
-from kosambi.target.data_terms import FactorisedTerm
+from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, data_value
 from kosambi.target.host_newton import HostPotential, inverse_root, search_on_host
 from kosambi.target.newton import newton
 from kosambi.target.target import Target
@@ -163,9 +164,14 @@ def _search(target: Target, starts: Float[Array, "S K"]) -> Modes:
 
 
 class Frame(Module):
-    """V in coordinates v with w = ŵ + A v, where Laplace's approximation is N(0, I); all J particles at once."""
+    """V in coordinates v with w = ŵ + A v, where Laplace's approximation is N(0, I); all J particles at once.
 
-    target: Target
+    It holds the data's part of V and no more, so that a loop compiled for it serves every kernel and number of columns.
+    """
+
+    term: AbstractDataTerm
+    shape: tuple[int, ...] = eqx.field(static=True)
+    """Of one w: (M,), or (M, C) with C latent functions."""
     mode: Float[Array, " K"]
     root: Float[Array, "K K"]
     lowest: Float[Array, ""]
@@ -182,13 +188,15 @@ class Frame(Module):
 
     def potential(self, v: Float[Array, "J K"]) -> Float[Array, " J"]:
         """The potential V at w = ŵ + A v, traceable."""
-        return self.target.whitened_potential(self._shaped(self.whitened(v)))
+        w = self.whitened(v)
+        return data_value(self.term, self._shaped(w)) + 0.5 * jnp.sum(jnp.square(w), axis=1)
 
     def value_and_gradient(self, v: Float[Array, "J K"]) -> tuple[Array, Array, Array]:
         """Whitened coordinates, V, and its gradient in v; traceable."""
         w = self.whitened(v)
-        value, gradient = self.target.whitened_value_and_gradient(self._shaped(w))
-        return w, value, gradient.reshape(w.shape) @ self.root
+        value, gradient = self.term.value_and_gradient(self._shaped(w))
+        value = value + 0.5 * jnp.sum(jnp.square(w), axis=1)
+        return w, value, (w + gradient.reshape(w.shape)) @ self.root
 
     def _shaped(self, w: Array) -> Array:
-        return w.reshape(w.shape[0], *self.target.shape)
+        return w.reshape(w.shape[0], *self.shape)
