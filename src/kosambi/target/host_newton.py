@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -33,30 +34,36 @@ class RowCosts(NamedTuple):
     search_curvature: Float[np.ndarray, "N *CC"]
     """A positive one for a search where the second derivative will not do."""
     second: Float[np.ndarray, "N *CC"]
+    """The second derivative; of a convex cost its curvature."""
 
 
 @compiled
-def _row_costs(likelihood: AbstractLikelihood, y: Array, f: Array, deviation: Array | None, rule: Rule | None) -> RowCosts:
+def _row_costs(
+    likelihood: AbstractLikelihood, y: Array, f: Array, deviation: Array | None, rule: Rule | None
+) -> RowCosts:
     if rule is None:
-        return RowCosts(
-            likelihood.raw_cost(y, f),
-            likelihood.raw_derivative(y, f),
-            likelihood.raw_curvature(y, f),
-            likelihood.raw_search_curvature(y, f),
-            likelihood.raw_second_derivative(y, f),
+        cost, slope = likelihood.raw_cost(y, f), likelihood.raw_derivative(y, f)
+        curvature = likelihood.raw_curvature(y, f)
+    else:
+        cost = likelihood.raw_expected_cost(y, f, deviation, rule)
+        slope = likelihood.raw_expected_derivative(y, f, deviation, rule)
+        curvature = likelihood.raw_expected_curvature(y, f, deviation, rule)
+    if likelihood.is_convex:
+        return RowCosts(cost, slope, curvature, curvature, curvature)
+    if rule is None:
+        others = likelihood.raw_search_curvature(y, f), likelihood.raw_second_derivative(y, f)
+    else:
+        others = (
+            likelihood.raw_expected_search_curvature(y, f, deviation, rule),
+            likelihood.raw_expected_second_derivative(y, f, deviation, rule),
         )
-    return RowCosts(
-        likelihood.raw_expected_cost(y, f, deviation, rule),
-        likelihood.raw_expected_derivative(y, f, deviation, rule),
-        likelihood.raw_expected_curvature(y, f, deviation, rule),
-        likelihood.raw_expected_search_curvature(y, f, deviation, rule),
-        likelihood.raw_expected_second_derivative(y, f, deviation, rule),
-    )
+    return RowCosts(cost, slope, curvature, *others)
 
 
 def row_costs(likelihood: AbstractLikelihood, y: Float[np.ndarray, " N"], f: Float[np.ndarray, "N *C"]) -> RowCosts:
     """The cost of every row without weights, as NumPy arrays."""
-    return RowCosts(*map(np.asarray, _row_costs(likelihood, y, f, None, None)))
+    with jax.enable_x64(True):
+        return RowCosts(*map(np.asarray, _row_costs(likelihood, y, f, None, None)))
 
 
 class Found(NamedTuple):
@@ -86,7 +93,8 @@ class HostPotential:
         f = self.psi @ w.reshape(self.psi.shape[1], -1)
         f = self.offset + f[:, 0] if self.num_latents == 1 else self.offset[:, None] + f
         term = self.term
-        cost, *others = map(np.asarray, _row_costs(term.likelihood, term.y, f, term.deviation, term.rule))
+        with jax.enable_x64(True):
+            cost, *others = map(np.asarray, _row_costs(term.likelihood, term.y, f, term.deviation, term.rule))
         # An observation of weight zero is absent, also where its cost is infinite.
         present = self.weights > 0
         cost = np.where(present, self.weights * np.where(present, cost, 0.0), 0.0)
