@@ -45,8 +45,7 @@ class FileError(_PrintableError):
 
 
 class ProcessLimitError(RuntimeError):
-    """The process is close to a limit of the system that compiling would exceed; the message says which and what to do.
-    """
+    """The process is close to a limit of the system that compiling would exceed; the message says the remedy."""
 
 
 class ConvergenceWarning(UserWarning):

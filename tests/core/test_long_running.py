@@ -44,8 +44,8 @@ for place, at in enumerate(chosen):
         early = max(early, resident())
     else:
         late = max(late, resident())
-    if len(sys.argv) > 2:
-        print(place, rows, columns, programs.count_maps(), round(resident()), programs._tally.drops, file=sys.stderr, flush=True)
+    state = (place, rows, columns, programs.count_maps(), round(resident()), programs._tally.drops)
+    print(*state, file=sys.stderr, flush=True)
 print(most, programs._tally.drops, round(early), round(late))
 """
 

@@ -30,7 +30,8 @@ def test_added_coordinates_are_standard_normal_and_alone(name, rng):
     modes = find_modes(jax.random.key(0), target)
     frame = padded_frame(target, modes)
     size = int(np.prod(target.shape))
-    assert target.shape[0] == 11 and frame.shape == (16, *target.shape[1:])
+    assert target.shape[0] == 11
+    assert frame.shape == (16, *target.shape[1:])
     w = padded_start(jax.random.key(1), rng.normal(size=(5, size)), frame)
     with jax.enable_x64(True):
         v = frame.inverse(jnp.asarray(w))

@@ -100,8 +100,8 @@ def keep_few() -> None:
 def drop() -> None:
     """Forget every compiled program of this process, and give their memory back to the system."""
     if hasattr(eqx, "clear_caches"):
-        eqx.clear_caches()
-    jax.clear_caches()
+        eqx.clear_caches()  # type: ignore[no-untyped-call]
+    jax.clear_caches()  # type: ignore[no-untyped-call]
     # glibc keeps what is freed in small pieces: half of what programs took.
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

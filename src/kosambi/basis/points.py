@@ -24,6 +24,7 @@ from kosambi._core.linalg import (
     cholesky,
     count_above,
     independent_rows,
+    is_for_host,
     one_blas_thread,
     pivoted_qr,
     positive_qr,
@@ -131,7 +132,8 @@ class PointBasis(AbstractBasis):
     def explained_on_host(self, x: Float[Array, "N D"]) -> Explained | None:
         """For a `GaussianProcess`, whose covariances take no integral, while there are not too many numbers."""
         factor = self.host_factor
-        is_usual = isinstance(self.prior, GaussianProcess) and len(x) * self.size <= MAX_ELEMENTS
+        number = len(x) * self.size
+        is_usual = isinstance(self.prior, GaussianProcess) and number <= MAX_ELEMENTS and is_for_host(number)
         if factor is None or not is_usual or is_traced((self.prior, x)):
             return None
         from scipy.linalg import solve_triangular  # here, because it doubles what `import kosambi` adds to `import jax`

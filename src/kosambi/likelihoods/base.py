@@ -19,7 +19,6 @@ from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.likelihoods.predictive import AbstractPredictive
 from kosambi.likelihoods.quadrature import FEWEST_NODES, Rule, trapezoidal
 
-
 # Nodes that predictive densities are compiled for.
 _DENSITY_COUNTS = (136, 544, 2176, 8704)
 

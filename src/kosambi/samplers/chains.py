@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from kosambi._core.linalg import is_for_host
 from kosambi._core.precision import compiled, host_generator, strong
 from kosambi._core.types import Array, Key
 from kosambi.samplers import convergence as _moments
@@ -220,7 +221,7 @@ def _pulled_in(
 
 def _potentials(target: Target) -> Callable[[np.ndarray], np.ndarray]:
     """V of several whitened coordinates; for a sum over rows by the program that the search for the mode has used."""
-    if not isinstance(target.term, FactorisedTerm):
+    if not isinstance(target.term, FactorisedTerm) or not is_for_host(target.term.psi.size):
         return lambda w: np.asarray(_whitened_potential(target, w.reshape(-1, *target.shape)))
     potential = HostPotential(target.term)
     return lambda w: np.array([potential.value(each) for each in w])

@@ -34,7 +34,9 @@ def padded_frame(target: Target, modes: Modes) -> Frame:
     below = np.pad(root, ((0, extra), (0, extra)))
     last = np.arange(len(root), len(below))
     below[last, last] = 1.0
-    return Frame(with_fields(target.term, **{name: wide}), (size + more, *latents), np.pad(mode, (0, extra)), below, lowest)
+    return Frame(
+        with_fields(target.term, **{name: wide}), (size + more, *latents), np.pad(mode, (0, extra)), below, lowest
+    )
 
 
 def padded_start(key: Key, w: Float[Array, "J K"], frame: Frame) -> Float[np.ndarray, "J L"]:

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.linalg import is_for_host, positive_qr
 from kosambi._core.precision import Module
 from kosambi._core.types import Array
 from kosambi.errors import InputError
@@ -287,23 +288,26 @@ def quadratic_term(
 ) -> QuadraticTerm:
     """What a Gaussian likelihood leaves of the data, by a QR decomposition of ψ in units of the noise.
 
-    With LAPACK from NumPy: it runs once for a model, and would be compiled for each number of rows and points.
+    On the host where that is as fast: it runs once for a model, and would be compiled for each number of rows.
     """
-    import scipy.linalg  # here, because it doubles what `import kosambi` adds to `import jax`
-
     weights = np.ones_like(y) if weights is None else weights
-    noise = np.broadcast_to(np.asarray(likelihood.noise), y.shape)
-    precision = weights / np.square(noise)
-    scaled = psi * np.sqrt(precision)[:, None]
-    basis, root = scipy.linalg.qr(scaled, mode="economic", overwrite_a=True, check_finite=False)
-    error = (y - offset) * np.sqrt(precision)
+    precision = weights / np.square(np.asarray(likelihood.noise))
+    error, scaled = (y - offset) * np.sqrt(precision), psi * np.sqrt(precision)[:, None]
+    basis, root = _on_host(scaled) if is_for_host(psi.size) else map(np.asarray, positive_qr(scaled))
     aim = basis.T @ error
     # What no w can explain, and the constants of the density.
-    log_density = -np.log(noise) - 0.5 * np.log(2.0 * np.pi)
-    constant = 0.5 * np.sum(np.square(error - basis @ aim)) - np.sum(weights * log_density)
+    noise = np.broadcast_to(np.asarray(likelihood.noise), y.shape)
+    constants = np.sum(weights * (np.log(noise) + 0.5 * np.log(2.0 * np.pi)))
+    constant = 0.5 * np.sum(np.square(error - basis @ aim)) + constants
     if deviation is not None:
         constant = constant + 0.5 * np.sum(precision * np.square(deviation))
     return QuadraticTerm(np.ascontiguousarray(root), aim, np.asarray(constant))
+
+
+def _on_host(matrix: Float[np.ndarray, "N M"]) -> tuple[np.ndarray, np.ndarray]:
+    import scipy.linalg  # here, because it doubles what `import kosambi` adds to `import jax`
+
+    return scipy.linalg.qr(matrix, mode="economic", overwrite_a=True, check_finite=False)
 
 
 @jax.custom_jvp

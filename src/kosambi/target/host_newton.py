@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.linalg import one_blas_thread
+from kosambi._core.linalg import all_blas_threads, one_blas_thread
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array
 from kosambi.likelihoods import AbstractLikelihood
@@ -145,7 +145,7 @@ def search_on_host(
     """Where the search for a minimum of V from one start ends; the same steps as `kosambi.target.newton.newton`."""
     psi = potential.psi
     is_much = psi.shape[0] * len(start) ** 2 > _MUCH
-    with one_blas_thread(10**9 if is_much else 0), np.errstate(over="ignore", invalid="ignore"):
+    with all_blas_threads() if is_much else one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         # Any finite value is below infinity, so the start itself is the first step taken.
         w, value, factor = start, np.inf, np.eye(len(start))
         direction, decrement, length, iterations = np.zeros(len(start)), 1.0, 1.0, 0

@@ -16,6 +16,7 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from kosambi._core.linalg import is_for_host
 from kosambi._core.precision import Module, compiled, host_generator, public
 from kosambi._core.types import Array, Key
 from kosambi.errors import NumericalError
@@ -26,8 +27,6 @@ from kosambi.target.target import Target
 
 NUM_STARTS = 8
 """Prior draws from which the search starts, beside zero, when the cost is not convex."""
-LARGEST_ON_HOST = 2**20
-"""Numbers of the N×M matrix of features from which an accelerator searches for modes itself."""
 SAME_MODE = 0.1
 """Modes closer than this many standard deviations of Laplace's approximation are one."""
 
@@ -134,7 +133,7 @@ def count_basins(target: Target, particles: Float[Array, "J *K"]) -> int:
 def _searched(target: Target, starts: Float[Array, "S K"]) -> Modes:
     """Newton's method from each start: on the host for a sum over rows, and on an accelerator where there is much."""
     term = target.term
-    if not isinstance(term, FactorisedTerm) or (jax.default_backend() != "cpu" and term.psi.size > LARGEST_ON_HOST):
+    if not isinstance(term, FactorisedTerm) or not is_for_host(term.psi.size):
         return jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
     potential = HostPotential(term)
     every = [search_on_host(potential, start) for start in np.asarray(starts, dtype=np.float64)]
