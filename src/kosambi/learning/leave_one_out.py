@@ -76,7 +76,9 @@ def scores(
         mode = search_on_host(potential, np.pad(start, (0, size - len(start))), _ITERATIONS, _TOLERANCE)
         start = mode.w
         residual, share = _share(part, variance)
-        score, divergence = _laplace_scores(likelihood, part, residual, offset, y, counts, start)
+        # The search ends with the factor of the curvature that is needed, where there is one curvature only.
+        factor = mode.factor if likelihood.is_convex else None
+        score, divergence = _laplace_scores(likelihood, part, residual, offset, y, counts, start, factor)
         found.append(Scores(score, np.nan, divergence, share))
     return found
 
@@ -141,12 +143,13 @@ def _laplace_scores(
     y: np.ndarray,
     counts: np.ndarray,
     w: np.ndarray,
+    factor: np.ndarray | None = None,
 ) -> tuple[float, float]:
     """The leave-one-out score, and KL(Π_∞, Π*) ≈ ½ Var Δ ≈ ½ ∇ΔᵀH⁻¹∇Δ at the mode."""
     f = offset + psi @ w
     rows = row_costs(likelihood, y, f)
     slope, curvature = rows.slope, rows.curvature
-    factor = host_factor(psi, counts * curvature)
+    factor = host_factor(psi, counts * curvature) if factor is None else factor
     loads = scipy.linalg.solve_triangular(factor, psi.T, lower=True, check_finite=False)
     variance = np.einsum("mn,mn->n", loads, loads)
     # Without all copies of an observation.

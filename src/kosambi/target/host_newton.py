@@ -124,7 +124,11 @@ class HostPotential:
     def _spread(self, h: np.ndarray) -> Float[np.ndarray, "K K"]:
         """I + Σ_n h_n ψ_nψ_nᵀ; the rows of w run over points first and latent functions second."""
         size, latents = self.psi.shape[1], self.num_latents
-        if latents == 1:
+        if latents == 1 and np.min(h) >= 0:
+            # A matrix times its own transpose is half the work.
+            scaled = self.psi * np.sqrt(h)[:, None]
+            total = scaled.T @ scaled
+        elif latents == 1:
             total = (self.psi * h[:, None]).T @ self.psi
         else:
             blocks = np.empty((size, latents, size, latents))
