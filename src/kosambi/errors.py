@@ -44,6 +44,10 @@ class FileError(_PrintableError):
     """A file cannot be written, or is not what `kosambi.save` wrote; the message names the file and the remedy."""
 
 
+class ProcessLimitError(RuntimeError):
+    """The process is close to a limit of the system that compiling would exceed; the message says the remedy."""
+
+
 class ConvergenceWarning(UserWarning):
     """A sampler stopped before its particles had forgotten where they began."""
 

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.checks import as_count, as_inputs, check_key, is_traced
+from kosambi._core.keys import split
 from kosambi._core.precision import public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
@@ -92,7 +92,7 @@ def infer(
     """
     if is_traced((key, prior, x, y)):
         raise InputError("`infer` compiles its own loops and cannot run inside `jit`. Call it outside.")
-    key_points, key_sample = jax.random.split(check_key(key))
+    key_points, key_sample = split(check_key(key), 2)
     clock = Clock()
     x = as_inputs("x", x)
     if not isinstance(likelihood, AbstractLikelihood):

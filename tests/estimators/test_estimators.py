@@ -11,7 +11,8 @@ from scipy import stats
 
 import kosambi as ko
 from kosambi import ProjectedLangevinClassifier, ProjectedLangevinRegressor
-from kosambi.estimators._rows import bucket, location_and_scale, merged, padded
+from kosambi._core.buckets import bucket
+from kosambi.estimators._rows import location_and_scale, merged, padded
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2)) * [1.0, 100.0] + [0.0, 1e4]

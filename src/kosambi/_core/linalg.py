@@ -77,6 +77,18 @@ def _libraries() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+HOST_ELEMENTS = 2**20
+"""Numbers of a matrix up to which it is left to the host where there is an accelerator."""
+
+
+def is_for_host(num_elements: int) -> bool:
+    """Whether a matrix is factorised with LAPACK on the host: always, unless an accelerator has enough to do.
+
+    Nothing is compiled for its shape then, which would take longer than the work itself for all but large matrices.
+    """
+    return num_elements <= HOST_ELEMENTS or jax.default_backend() == "cpu"
+
+
 @compiled
 def eigh_decreasing(matrix: Float[Array, "M M"]) -> tuple[Float[Array, " M"], Float[Array, "M M"]]:
     """Eigenvalues, largest first, and eigenvectors as columns, each with its largest entry positive."""

@@ -23,6 +23,7 @@ import numpy as np
 
 from kosambi._core.checks import is_traced
 from kosambi._core.compilation import use_cache
+from kosambi._core.programs import keep_few
 from kosambi._core.representation import representation
 from kosambi._core.types import Array, Key
 from kosambi.errors import PrecisionWarning
@@ -81,7 +82,10 @@ def public(function: Function) -> Function:
             return function(*args, **kwargs)
         # Concrete arguments give concrete results even inside somebody else's trace. Outside of one this is left out:
         # it would also compile each constant of our own traces by itself, which takes seconds.
-        outside = jax.ensure_compile_time_eval() if _inside_trace() else contextlib.nullcontext()
+        inside = _inside_trace()
+        outside = jax.ensure_compile_time_eval() if inside else contextlib.nullcontext()
+        if not inside:
+            keep_few()
         with jax.enable_x64(True), outside:
             return at_rest(function(*args, **kwargs))
 
@@ -90,7 +94,8 @@ def public(function: Function) -> Function:
 
 def _inside_trace() -> bool:
     """Whether a computation that is made now would be staged into a `jit` or `grad` around the caller."""
-    return isinstance(jax.lax.neg(_PROBE), jax.core.Tracer)
+    # A copy to the device, unlike arithmetic, is not compiled.
+    return isinstance(jax.device_put(_PROBE), jax.core.Tracer)
 
 
 _PROBE = np.zeros((), dtype=np.float32)

@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.checks import as_float_array, as_inputs, is_traced
@@ -48,6 +49,17 @@ class BasisReport(NamedTuple):
     def __str__(self) -> str:
         lost = f", {self.dropped} dropped as numerically dependent" if self.dropped else ""
         return f"{self.num_kept} of {self.num_inducing} kept{lost}; condition {self.condition:.1e}; no jitter"
+
+
+class Explained(NamedTuple):
+    """What the coordinates say about N inputs, as concrete numbers."""
+
+    psi: Float[np.ndarray, "N M"]
+    """ψ(x)."""
+    residual: Float[np.ndarray, " N"]
+    """The residual variance; rounding may leave it below zero."""
+    variance: Float[np.ndarray, " N"]
+    """The prior variance."""
 
 
 class AbstractBasis(Module):
@@ -103,6 +115,16 @@ class AbstractBasis(Module):
     def from_values(self, values: Float[Array, "J Z"]) -> Float[Array, "J M"]:
         """The coordinates u from the centred values of functions at the inducing points, traceable."""
 
+    @property
+    def host_factor(self) -> Float[np.ndarray, "M M"] | None:
+        """L as concrete numbers, where it is a lower triangle; None under a trace and for other bases."""
+        return None
+
+    def explained_on_host(self, x: Float[Array, "N D"]) -> Explained | None:
+        """ψ(x) and both variances with LAPACK, where nothing is to be compiled for them; None where it must be."""
+        del x
+        return None
+
     @public
     def evaluate(self, x: ArrayLike) -> Float[Array, "N M"]:
         """The basis functions at the rows of `x`: (N, M).
@@ -123,7 +145,9 @@ class AbstractBasis(Module):
     @public
     def whitened_mean(self, x: ArrayLike) -> Float[Array, "N M"]:
         """ψ(x) = φ(x) L, (N, M), which multiplies the whitened coordinates w = L⁻¹u."""
-        return _whitened_weights(self, self._checked(x))
+        x = self._checked(x)
+        known = self.explained_on_host(x)
+        return _whitened_weights(self, x) if known is None else known.psi
 
     @public
     def residual_variance(self, x: ArrayLike) -> Float[Array, " N"]:
@@ -133,7 +157,13 @@ class AbstractBasis(Module):
         1e-8 of the largest prior variance.
         """
         x = self._checked(x)
-        smallest, residual = _clipped_residual(self, x)
+        known = self.explained_on_host(x)
+        if known is None:
+            smallest, residual = _clipped_residual(self, x)
+        else:
+            largest = np.max(np.asarray(self.prior.variance(self.inducing_points)))
+            smallest = np.min(known.residual, initial=0.0) / largest
+            residual = np.maximum(known.residual, 0.0)
         if not is_traced(smallest) and smallest < -_LARGEST_ROUNDING:
             warnings.warn(
                 f"A residual variance of {float(smallest):.1e} of the largest prior variance was set to zero. "
@@ -153,12 +183,19 @@ class AbstractBasis(Module):
     @public
     def whiten(self, u: ArrayLike) -> Float[Array, "... M"]:
         """Whitened coordinates w = L⁻¹u of coordinates u, (..., M)."""
-        return _divide_root(self, self._checked_coordinates("u", u))
+        u, factor = self._checked_coordinates("u", u), self.host_factor
+        if factor is None or is_traced(u):
+            return _divide_root(self, u)
+        from scipy.linalg import solve_triangular  # here, because it doubles what `import kosambi` adds to `import jax`
+
+        flat = np.asarray(u).reshape(-1, u.shape[-1])
+        return np.ascontiguousarray(solve_triangular(factor, flat.T, lower=True).T).reshape(u.shape)
 
     @public
     def colour(self, w: ArrayLike) -> Float[Array, "... M"]:
         """Coordinates u = L w of whitened coordinates w, (..., M)."""
-        return _multiply_root(self, self._checked_coordinates("w", w))
+        w, factor = self._checked_coordinates("w", w), self.host_factor
+        return _multiply_root(self, w) if factor is None or is_traced(w) else np.asarray(w) @ factor.T
 
     def _checked_coordinates(self, name: str, value: ArrayLike) -> Array:
         array = as_float_array(name, value)

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kosambi._core.checks import as_count, as_inputs, check_key, is_traced
+from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import compiled, public
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError, TruncationWarning
@@ -24,6 +25,8 @@ from kosambi.priors import AbstractPrior
 
 # Greedy selection ends when the largest residual variance is below this part of the largest prior variance.
 STOPPING_TOLERANCE = 1e-12
+HOST_ROWS = 2048
+"""Rows up to which the whole Gram matrix is made, and nothing is compiled for their number."""
 # Rows of the factor that one fused pass over the data subtracts.
 _ROWS_PER_PASS = 16
 # Distances above which clusters are found from batches of rows, rows of a batch, and passes over all.
@@ -68,7 +71,11 @@ def greedy_path(kernel: AbstractKernel | AbstractPrior, x: ArrayLike, num_induci
     kernel.check_columns(x.shape[1])
     limit = "the number of rows of x"
     num_inducing = as_count("num_inducing", num_inducing, at_most=x.shape[0], limit_name=limit)
-    count, indices, largest, trace, prior_trace = _pivoted_cholesky(kernel, x, num_inducing)
+    if len(x) <= HOST_ROWS:
+        found = _on_host(np.asarray(kernel(x)), num_inducing)
+    else:
+        found = _pivoted_cholesky(kernel, x, num_inducing)
+    count, indices, largest, trace, prior_trace = found
     kept = int(count)
     if kept == 0:
         raise InputError("`greedy_variance` found no input at which the kernel is positive. Change the kernel.")
@@ -176,6 +183,30 @@ def _warn_fewer(name: str, got: int, wanted: int, reason: str) -> None:
     warnings.warn(
         f"`{name}` took {got} inducing points instead of {wanted}: {reason}.", TruncationWarning, stacklevel=3
     )
+
+
+def _on_host(gram: Float[np.ndarray, "N N"], num_inducing: int) -> tuple[int, Array, Array, Array, float]:
+    """`_pivoted_cholesky` with NumPy, from the Gram matrix of all rows."""
+    prior = np.diagonal(gram).copy()
+    residual, threshold = prior.copy(), STOPPING_TOLERANCE * np.max(prior)
+    factor = np.empty((num_inducing, len(gram)))
+    indices, largest, trace = np.zeros(num_inducing, dtype=int), np.zeros(num_inducing), np.zeros(num_inducing)
+    count = 0
+    with one_blas_thread():
+        while count < num_inducing:
+            pivot = int(np.argmax(residual))
+            # Also where the kernel has no variance anywhere, or is not finite.
+            if not residual[pivot] > threshold:
+                break
+            column = (gram[pivot] - factor[:count, pivot] @ factor[:count]) / np.sqrt(residual[pivot])
+            factor[count] = column
+            residual -= np.square(column)
+            # A point that was taken is out of the race for good, whatever rounding leaves of its residual.
+            residual[pivot] = -np.inf
+            left = np.maximum(residual, 0.0)
+            indices[count], largest[count], trace[count] = pivot, np.max(left), np.sum(left)
+            count += 1
+    return count, indices, largest, trace, float(np.sum(prior))
 
 
 @compiled

@@ -16,13 +16,25 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.linalg import by_rows, check_gram, cholesky, count_above, independent_rows, pivoted_qr, positive_qr
+from kosambi._core.checks import is_traced
+from kosambi._core.linalg import (
+    MAX_ELEMENTS,
+    by_rows,
+    check_gram,
+    cholesky,
+    count_above,
+    independent_rows,
+    is_for_host,
+    one_blas_thread,
+    pivoted_qr,
+    positive_qr,
+)
 from kosambi._core.precision import at_rest, compiled, public
 from kosambi._core.types import Array, ArrayLike
-from kosambi.basis.base import AbstractBasis, BasisReport, as_inducing_points, as_tolerance
+from kosambi.basis.base import AbstractBasis, BasisReport, Explained, as_inducing_points, as_tolerance
 from kosambi.basis.residual import AbstractResidual, PointResidual, ProjectionResidual
 from kosambi.errors import NumericalError
-from kosambi.priors import AbstractPrior, GaussianRandomElement
+from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
 from kosambi.priors.base import evaluate_mean
 
 # Points whose variance given the others is below this part of the largest are dropped; no more than the jitter that is
@@ -111,6 +123,26 @@ class PointBasis(AbstractBasis):
             return jsl.solve_triangular(self.factor, self.functions(x).T, lower=True).T
         assert isinstance(self.prior, GaussianRandomElement)
         return _project(self.prior, self.projection, x)
+
+    @property
+    def host_factor(self) -> Float[np.ndarray, "M M"] | None:
+        """L, unless it is being traced."""
+        return self.factor if isinstance(self.factor, np.ndarray) else None
+
+    def explained_on_host(self, x: Float[Array, "N D"]) -> Explained | None:
+        """For a `GaussianProcess`, whose covariances take no integral, while there are not too many numbers."""
+        factor = self.host_factor
+        number = len(x) * self.size
+        is_usual = isinstance(self.prior, GaussianProcess) and number <= MAX_ELEMENTS and is_for_host(number)
+        if factor is None or not is_usual or is_traced((self.prior, x)):
+            return None
+        from scipy.linalg import solve_triangular  # here, because it doubles what `import kosambi` adds to `import jax`
+
+        cross = np.asarray(self.prior.covariance(self.inducing_points, x))
+        with one_blas_thread(self.size):
+            psi = np.ascontiguousarray(solve_triangular(factor, cross, lower=True, check_finite=False).T)
+        variance = np.asarray(self.prior.variance(x))
+        return Explained(psi, variance - np.einsum("nm,nm->n", psi, psi), variance)
 
     def mean_weights(self, x: Float[Array, "N D"]) -> Float[Array, "N M"]:
         """φ(x) = ψ(x) L⁻¹."""

@@ -6,10 +6,10 @@ import dataclasses
 import warnings
 from typing import Any
 
-import jax
 import numpy as np
 
 from kosambi._core.checks import as_count
+from kosambi._core.keys import split
 from kosambi._core.precision import host_generator, with_fields
 from kosambi._core.types import Key
 from kosambi.basis import inducing
@@ -89,7 +89,7 @@ def fitted(
 
     `likelihood` is that of standardised observations; (location, scale) is (0, 1) where there are no such.
     """
-    key_learn, key_points, key_draw = jax.random.split(key, 3)
+    key_learn, key_points, key_held, key_draw = split(key, 4)
     filled = padded(rows)
     number = as_num_inducing("n_inducing", settings.n_inducing)
     number = _at_most(number, rows) if isinstance(number, int) else number
@@ -105,7 +105,7 @@ def fitted(
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
         scaled = rows.x / column_scales(model.prior.kernel, rows.x)
         points = rows.x[inducing.kmeans(key_points, scaled, few)]
-        model = _with_last_word(key_points, model, rows, z[: len(rows.y)], points)
+        model = _with_last_word(key_held, model, rows, z[: len(rows.y)], points)
     given = in_units(model.likelihood, location, scale)
     final = model.likelihood if given is None else given
     prior = prior_in_units(model.prior.kernel, np.asarray(model.prior.mean), final, location, scale)

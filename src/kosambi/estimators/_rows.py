@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.buckets import bucket
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
@@ -17,8 +18,6 @@ from kosambi.posterior import Posterior
 
 EXTREME = 100.0
 """Half widths between the quartiles beyond which a cell looks like a mistake; of normal numbers none are beyond ten."""
-SMALLEST_BUCKET = 32
-"""Rows, at least, that computations are compiled for."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,16 +99,6 @@ def padded(rows: Rows) -> Rows:
 def padded_inputs(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "K D"]:
     """New inputs with copies of the first behind them, for the same reason."""
     return np.concatenate([x, np.repeat(x[:1], bucket(len(x)) - len(x), axis=0)])
-
-
-def bucket(number: int) -> int:
-    """The smallest size that is not below `number`.
-
-    >>> [bucket(number) for number in (1, 33, 65, 500, 6553)]
-    [32, 64, 96, 512, 6656]
-    """
-    step = max(SMALLEST_BUCKET, 2 ** (max(number, 1).bit_length() - 5))
-    return -(-max(number, 1) // step) * step
 
 
 def latent_covariance(posterior: Posterior, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N N"]:

@@ -22,9 +22,10 @@ from jaxtyping import Float
 
 from kosambi._core.checks import as_inputs, as_positive
 from kosambi._core.parameters import Configurable
-from kosambi._core.precision import compiled, public, with_fields
+from kosambi._core.precision import public, with_fields
 from kosambi._core.types import Array, ArrayLike
 from kosambi.errors import InputError
+from kosambi.kernels.tiles import diagonal, gram
 
 
 class AbstractKernel(Configurable):
@@ -70,7 +71,7 @@ class AbstractKernel(Configurable):
         x = as_inputs("x", x, allow_empty=True)
         z = x if z is None else as_inputs("z", z, x.shape[1], allow_empty=True)
         self.check_columns(x.shape[1])
-        return _pairwise(self, x, z)
+        return gram(self, x, z)
 
     @public
     def diagonal(self, x: ArrayLike) -> Float[Array, " N"]:
@@ -82,7 +83,7 @@ class AbstractKernel(Configurable):
         """
         x = as_inputs("x", x, allow_empty=True)
         self.check_columns(x.shape[1])
-        return _pointwise(self, x)
+        return diagonal(self, x)
 
     @property
     def takes_factor(self) -> bool:
@@ -106,16 +107,6 @@ class AbstractKernel(Configurable):
 
     def __rmul__(self, other: object) -> Product:
         return Product.of(other, self)
-
-
-@compiled
-def _pairwise(kernel: AbstractKernel, x: Array, z: Array) -> Array:
-    return kernel.pairwise(x, z)
-
-
-@compiled
-def _pointwise(kernel: AbstractKernel, x: Array) -> Array:
-    return kernel.pointwise(x)
 
 
 def is_number(value: object) -> bool:

@@ -18,10 +18,14 @@ from kosambi._core.types import Array
 from kosambi.basis.points import SMALLEST_RESIDUAL
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.target.bounds import gaussian_gap
-from kosambi.target.newton import host_factor, newton_on_host
+from kosambi.target.data_terms import FactorisedTerm
+from kosambi.target.host_newton import HostPotential, row_costs, search_on_host
+from kosambi.target.newton import host_factor
 
 # Of the mean slope of a cost over the residual.
 _NODES = 20
+# Of the search for a mode: its answers are compared at a hundredth of a nat.
+_ITERATIONS, _TOLERANCE = 50, 5e-5
 
 
 class Scores(NamedTuple):
@@ -67,10 +71,14 @@ def scores(
     start = _start(likelihood, psi[:, : sizes[0]], offset, y)
     found = []
     for size in sizes:
-        part = psi[:, :size]
-        start = newton_on_host(likelihood, part, offset, y, counts, np.pad(start, (0, size - len(start))))
+        part = np.ascontiguousarray(psi[:, :size])
+        potential = HostPotential(FactorisedTerm(likelihood, part, y, offset, counts, None, None))
+        mode = search_on_host(potential, np.pad(start, (0, size - len(start))), _ITERATIONS, _TOLERANCE)
+        start = mode.w
         residual, share = _share(part, variance)
-        score, divergence = _laplace_scores(likelihood, part, residual, offset, y, counts, start)
+        # The search ends with the factor of the curvature that is needed, where there is one curvature only.
+        factor = mode.factor if likelihood.is_convex else None
+        score, divergence = _laplace_scores(likelihood, part, residual, offset, y, counts, start, factor)
         found.append(Scores(score, np.nan, divergence, share))
     return found
 
@@ -135,11 +143,13 @@ def _laplace_scores(
     y: np.ndarray,
     counts: np.ndarray,
     w: np.ndarray,
+    factor: np.ndarray | None = None,
 ) -> tuple[float, float]:
     """The leave-one-out score, and KL(Π_∞, Π*) ≈ ½ Var Δ ≈ ½ ∇ΔᵀH⁻¹∇Δ at the mode."""
     f = offset + psi @ w
-    slope, curvature = np.asarray(likelihood.derivative(y, f)), np.asarray(likelihood.curvature(y, f))
-    factor = host_factor(psi, counts * curvature)
+    rows = row_costs(likelihood, y, f)
+    slope, curvature = rows.slope, rows.curvature
+    factor = host_factor(psi, counts * curvature) if factor is None else factor
     loads = scipy.linalg.solve_triangular(factor, psi.T, lower=True, check_finite=False)
     variance = np.einsum("mn,mn->n", loads, loads)
     # Without all copies of an observation.

@@ -19,6 +19,9 @@ from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.likelihoods.predictive import AbstractPredictive
 from kosambi.likelihoods.quadrature import FEWEST_NODES, Rule, trapezoidal
 
+# Nodes that predictive densities are compiled for.
+_DENSITY_COUNTS = (136, 544, 2176, 8704)
+
 
 class AbstractLikelihood(AbstractPredictive):
     """How observations depend on the latent function: a cost c(y, f) = −log p(y | f), and all that follows from it.
@@ -122,6 +125,8 @@ class AbstractLikelihood(AbstractPredictive):
         deviation = as_float_array("deviation", deviation)
         # Under a trace the deviations are not known yet, so more nodes than most models need.
         count = 544 if is_traced(deviation) else int(np.max(self.density_nodes(deviation), initial=FEWEST_NODES))
+        # More than are needed, so that few numbers of nodes are compiled for.
+        count = next((few for few in _DENSITY_COUNTS if few >= count), count)
         arrays = (as_float_array("y", y), as_float_array("mean", mean), deviation)
         return _log_predictive(self, *arrays, trapezoidal(count))
 

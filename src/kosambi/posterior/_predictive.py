@@ -18,6 +18,7 @@ from kosambi._core.linalg import host_blocks
 from kosambi._core.precision import compiled, lift, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis import AbstractBasis
+from kosambi.basis.base import Explained
 from kosambi.errors import InputError, SupportWarning
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior.prediction import Prediction
@@ -84,9 +85,11 @@ def latent_distribution(target: Target, particles: Particles, x: Float[Array, "N
     rows = w if w.ndim == 2 else np.moveaxis(w, 2, 1).reshape(-1, w.shape[1])
     num_rows, size = x.shape[0], rows.shape[0]
     means, deviation, prior = np.empty((size, num_rows)), np.empty(num_rows), np.empty(num_rows)
-    arguments = lift((basis, rows, None if known is None else known.root))
+    root = None if known is None else known.root
     for part in host_blocks(num_rows, _rows_at_once(target, particles)):
-        means[:, part], deviation[part], prior[part] = _block(*arguments, x[part])
+        explained = basis.explained_on_host(x[part])
+        block = _block(*lift((basis, rows, root)), x[part]) if explained is None else _on_host(explained, rows, root)
+        means[:, part], deviation[part], prior[part] = block
     means += np.asarray(evaluate_mean(basis.prior.mean, x)) if num_rows else 0.0
     if latents > 1:
         means = np.ascontiguousarray(np.moveaxis(means.reshape(size // latents, latents, num_rows), 1, 2))
@@ -96,6 +99,14 @@ def latent_distribution(target: Target, particles: Particles, x: Float[Array, "N
 def _rows_at_once(target: Target, particles: Particles) -> int:
     components = 1 if particles.distribution is not None else particles.num_particles
     return _VALUES_AT_ONCE // max(components * target.likelihood.num_latents, target.basis.size)
+
+
+def _on_host(explained: Explained, w: Array, root: Array | None) -> tuple[Array, Array, Array]:
+    """What `_block` gives, with nothing compiled."""
+    variance = np.maximum(explained.residual, 0.0)
+    if root is not None:
+        variance = variance + np.sum(np.square(explained.psi @ np.asarray(root)), axis=1)
+    return np.asarray(w) @ explained.psi.T, np.sqrt(variance), explained.variance
 
 
 @compiled

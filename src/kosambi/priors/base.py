@@ -58,17 +58,23 @@ class AbstractPrior(Configurable):
     def covariance(self, x: ArrayLike, z: ArrayLike | None = None) -> Float[Array, "N M"]:
         """The prior covariance r, (N, M), of F(x) with F(z), or with itself."""
         x = self._checked(x)
-        return _pairwise(self, x, x if z is None else self._checked(z, "z", x.shape[1]))
+        return self._pairwise(x, x if z is None else self._checked(z, "z", x.shape[1]))
 
     @public
     def variance(self, x: ArrayLike) -> Float[Array, " N"]:
         """The prior variances r(x_n, x_n), (N,)."""
-        return _pointwise(self, self._checked(x))
+        return self._pointwise(self._checked(x))
 
     @public
     def mean_at(self, x: ArrayLike) -> Float[Array, " N"]:
         """The prior mean m(x_n), (N,)."""
         return evaluate_mean(self.mean, self._checked(x))
+
+    def _pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
+        return _pairwise(self, x, z)
+
+    def _pointwise(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:
+        return _pointwise(self, x)
 
     def _checked(self, x: ArrayLike, name: str = "x", num_columns: int | None = None) -> Array:
         array = as_inputs(name, x, num_columns or self.num_columns, allow_empty=True)

@@ -15,6 +15,7 @@ from kosambi._core.precision import compiled, public, warn_once_if_single
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel
+from kosambi.kernels.tiles import diagonal, gram
 from kosambi.priors.base import AbstractPrior, as_kernel, as_mean
 from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.functions.expansions import AbstractExpansion, KernelExpansion
@@ -54,6 +55,12 @@ class GaussianProcess(AbstractPrior):
     def pointwise(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:
         """The kernel's diagonal."""
         return self.kernel.pointwise(x)
+
+    def _pairwise(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
+        return gram(self.kernel, x, z)
+
+    def _pointwise(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:
+        return diagonal(self.kernel, x)
 
     @public
     def draw(

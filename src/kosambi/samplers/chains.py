@@ -7,6 +7,7 @@ knows when to stop, compiled once and used again.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -14,12 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from kosambi._core.linalg import is_for_host
 from kosambi._core.precision import compiled, host_generator, strong
 from kosambi._core.types import Array, Key
 from kosambi.samplers import convergence as _moments
 from kosambi.samplers.base import AbstractMarkovSampler, Work, check_initial_shape
 from kosambi.samplers.convergence import Moments
 from kosambi.target import Target
+from kosambi.target.data_terms import FactorisedTerm
+from kosambi.target.host_newton import HostPotential
 from kosambi.target.modes import Frame, Modes
 
 MAX_CHECKS = 64
@@ -57,7 +61,7 @@ def begin(
 ) -> tuple[Segment, Work]:
     """The state of the sampler at w, before any segment."""
     state, work = _init(sampler, frame, key, w)
-    draws = np.asarray(_quantities(state))
+    draws = _host_quantities(state)
     moments = _moments.empty(draws, num_superchains)
     count, nothing = np.asarray(0), np.zeros(MAX_CHECKS, dtype=draws.dtype)
     trace = Trace(np.zeros(MAX_CHECKS, dtype=int), nothing, nothing, nothing)
@@ -73,8 +77,7 @@ def _init(sampler: AbstractMarkovSampler, frame: Frame, key: Key, w: Float[Array
 
 def forget(segment: Segment) -> Segment:
     """The same particles without what was summed up of their past."""
-    draws = np.concatenate([np.asarray(segment.state.whitened), np.asarray(segment.state.potential)[:, None]], axis=1)
-    return segment._replace(moments=_moments.empty(draws, segment.moments.sums.shape[1]))
+    return segment._replace(moments=_moments.empty(_host_quantities(segment.state), segment.moments.sums.shape[1]))
 
 
 @compiled
@@ -143,11 +146,18 @@ def _quantities(state: Any) -> Float[Array, "J Q"]:
     return jnp.concatenate([state.whitened, state.potential[:, None]], axis=1)
 
 
+def _host_quantities(state: Any) -> Float[np.ndarray, "J Q"]:
+    """The same with NumPy, which compiles nothing."""
+    return np.concatenate([np.asarray(state.whitened), np.asarray(state.potential)[:, None]], axis=1)
+
+
 NUM_SUPERCHAINS = 8
 MIN_CHAINS = 64
 """Fewer particles than this are padded: their convergence could not be judged."""
 WIDENING = 1.5
 """Starts are drawn from the Laplace approximation with its standard deviations multiplied by this."""
+# How often a start that is too far out is drawn in, and to which part of its distance.
+_DRAWINGS_IN, _FACTOR = 40, 0.7
 SMALLEST_SHARE = 1e-3
 """A mode with a larger share of the Laplace masses has a superchain of its own."""
 
@@ -172,7 +182,7 @@ def starting_points(key: Key, target: Target, modes: Modes, initial: str | Array
     else:
         which = _share_out(modes.weights)
         spread = WIDENING * np.einsum("gij,gj->gi", modes.roots[which], noise)
-        starts = np.asarray(_pulled_in(target, modes.positions[which], spread, modes.potentials[which]))
+        starts = _pulled_in(target, modes.positions[which], spread, modes.potentials[which])
     return Start(np.tile(starts, (per_superchain, 1)), np.arange(num_particles))
 
 
@@ -190,33 +200,36 @@ def _share_out(weights: Float[Array, " B"]) -> Int[Array, " G"]:
     return which
 
 
-@compiled
 def _pulled_in(
     target: Target, centres: Float[Array, "G K"], spread: Float[Array, "G K"], lowest: Float[Array, " G"]
-) -> Float[Array, "G K"]:
+) -> Float[np.ndarray, "G K"]:
     """Starts around their modes, each drawn in until its potential is one that a widened normal draw would have.
 
     A cost such as e^f can be astronomical 1.5 standard deviations out, and no step leads back from there.
     """
     size = centres.shape[1]
     limit = lowest + 0.5 * WIDENING**2 * size + 6.0 * size**0.5 + 5.0
-
-    def too_high(scale: Float[Array, " G"]) -> Array:
-        w = centres + scale[:, None] * spread
-        return ~(target.whitened_potential(w.reshape(-1, *target.shape)) <= limit)
-
-    def draw_in(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        scale, high, count = carry
-        scale = jnp.where(high, 0.7 * scale, scale)
-        return scale, too_high(scale), count + 1
-
-    # The first round multiplies this by 0.7 and looks at the widened distribution itself.
-    scale = jnp.full(centres.shape[0], 1.0 / 0.7, dtype=centres.dtype)
-    everything = jnp.ones(centres.shape[0], dtype=bool)
-    scale, _, _ = jax.lax.while_loop(
-        lambda carry: jnp.any(carry[1]) & (carry[2] < 40), draw_in, (scale, everything, jnp.asarray(0))
-    )
+    potential = _potentials(target)
+    scale, high = np.ones(len(centres)), np.ones(len(centres), dtype=bool)
+    for _ in range(_DRAWINGS_IN):
+        high[high] = ~(potential(centres[high] + scale[high, None] * spread[high]) <= limit[high])
+        if not high.any():
+            break
+        scale[high] *= _FACTOR
     return centres + scale[:, None] * spread
+
+
+def _potentials(target: Target) -> Callable[[np.ndarray], np.ndarray]:
+    """V of several whitened coordinates; for a sum over rows by the program that the search for the mode has used."""
+    if not isinstance(target.term, FactorisedTerm) or not is_for_host(target.term.psi.size):
+        return lambda w: np.asarray(_whitened_potential(target, w.reshape(-1, *target.shape)))
+    potential = HostPotential(target.term)
+    return lambda w: np.array([potential.value(each) for each in w])
+
+
+@compiled
+def _whitened_potential(target: Target, w: Array) -> Array:
+    return target.whitened_potential(w)
 
 
 def _given(target: Target, initial: Array, num_particles: int, num_chains: int) -> Start:

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from kosambi._core.keys import split
 from kosambi._core.precision import lift
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, Key
@@ -17,6 +18,7 @@ from kosambi.samplers import chains as _segment
 from kosambi.samplers.base import AbstractMarkovSampler, Notes
 from kosambi.samplers.chains import MAX_CHECKS, NUM_SUPERCHAINS, Segment, starting_points
 from kosambi.samplers.convergence import MIN_LENGTH, r_hat_limit
+from kosambi.samplers.padding import padded_frame, padded_start
 from kosambi.samplers.report import Particles, Report, report_of
 from kosambi.target import Target
 from kosambi.target.modes import Frame, count_basins, find_modes
@@ -45,16 +47,18 @@ def run(
 
     `quiet_basins` leaves it to the caller to say that particles sit in modes between which they do not pass.
     """
-    mode_key, start_key, init_key, step_key = jax.random.split(key, 4)
+    mode_key, start_key, init_key, step_key, fill_key = split(key, 5)
     progress.update("looking for the mode")
     modes = find_modes(mode_key, target)
     start = starting_points(start_key, target, modes, initial, num_particles)
     if "initial" in vars(sampler):
         # It has done its work, and must not be part of what a compiled loop is recognised by.
         sampler = eqx.tree_at(lambda s: s.initial, sampler, None)
-    frame = lift(Frame(target, modes.positions[0], modes.roots[0], np.asarray(modes.potentials[0])), dtype)
+    frame = padded_frame(target, modes)
+    begun = padded_start(fill_key, start.w, frame)
+    frame = lift(frame, dtype)
     log = _Log(progress, int(sampler.max_steps))
-    segment, work = _segment.begin(sampler, frame, init_key, lift(start.w, dtype), NUM_SUPERCHAINS)
+    segment, work = _segment.begin(sampler, frame, init_key, lift(begun, dtype), NUM_SUPERCHAINS)
     log.count(work)
     with stop:
         segment = _adapt(sampler, frame, step_key, segment, log)
@@ -63,7 +67,8 @@ def run(
         # What the last complete segment left is still there.
         segment = log.last
     interrupted = stop.happened
-    w = np.asarray(segment.state.whitened, dtype=np.float64)
+    # Without what was added to the coordinates.
+    w = np.asarray(segment.state.whitened, dtype=np.float64)[:, : start.w.shape[1]]
     basins = 1 if interrupted else count_basins(target, w)
     report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype, quiet_basins)
     return Particles.from_whitened(target, w[start.returned]), report
@@ -198,7 +203,7 @@ def _report(
         converged=converged,
         r_hat=r_hat,
         r_hat_limit=limit,
-        r_hat_by_coordinate=r_hats[:-1],
+        r_hat_by_coordinate=r_hats[: int(np.prod(target.shape))],
         ess=ess,
         ess_tail=ess_tail,
         acceptance_by_particle=acceptances,

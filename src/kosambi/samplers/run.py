@@ -14,13 +14,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 import numpy as np
 
 from kosambi._core.checks import as_count, check_key, is_traced
 from kosambi._core.linalg import one_blas_thread
-from kosambi._core.precision import at_rest, compiled, host_generator, public
+from kosambi._core.precision import host_generator, public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
@@ -201,10 +199,12 @@ def draw_exactly(key: Key, target: Target, num_particles: int, clock: Clock) -> 
             f"`Exact` needs a `Gaussian` likelihood, whose posterior is normal. Got "
             f'`{type(target.likelihood).__name__}`. Use sampler="auto".'
         )
-    found = at_rest(_posterior(target.term))
+    found = _posterior(target.term)
     noise = host_generator(key).normal(size=(num_particles, found.mean.shape[0]))
     w = found.mean + noise @ found.root.T
-    energy = np.asarray(target.potential(np.asarray(target.basis.colour(w)))).mean()
+    misfit = w @ target.term.root.T - target.term.aim
+    energy = 0.5 * float(np.mean(np.sum(np.square(misfit), axis=1) + np.sum(np.square(w), axis=1)))
+    energy += float(target.term.constant)
     report = report_of(
         target,
         clock,
@@ -223,12 +223,15 @@ def draw_exactly(key: Key, target: Target, num_particles: int, clock: Clock) -> 
     return Particles.from_whitened(target, w, found), report
 
 
-@compiled
 def _posterior(term: QuadraticTerm) -> GaussianDistribution:
+    """With LAPACK from NumPy, for which nothing is compiled for a number of points."""
+    from scipy.linalg import qr, solve_triangular  # here, because it doubles what `import kosambi` adds to `import jax`
+
     # The factor of I + RᵀR from a QR of [R; I]: its smallest eigenvalues keep all their digits.
-    size = term.root.shape[1]
-    stacked = jnp.concatenate([term.root, jnp.eye(size, dtype=term.root.dtype)])
-    basis, upper = jnp.linalg.qr(stacked)
-    aim: Array = basis[: term.root.shape[0]].T @ term.aim
-    mean = jsl.solve_triangular(upper, aim, lower=False)
-    return GaussianDistribution(mean, jsl.solve_triangular(upper, jnp.eye(size, dtype=term.root.dtype), lower=False))
+    root, aim = np.asarray(term.root), np.asarray(term.aim)
+    size = root.shape[1]
+    with one_blas_thread(size):
+        basis, upper = qr(np.concatenate([root, np.eye(size)]), mode="economic", check_finite=False)
+        mean = solve_triangular(upper, basis[: len(root)].T @ aim, lower=False, check_finite=False)
+        inverse = solve_triangular(upper, np.eye(size), lower=False, check_finite=False)
+    return GaussianDistribution(mean, np.ascontiguousarray(inverse))

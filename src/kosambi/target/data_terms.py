@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.precision import Module, compiled
+from kosambi._core.linalg import is_for_host, positive_qr
+from kosambi._core.precision import Module
 from kosambi._core.types import Array
 from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
@@ -277,21 +278,36 @@ class JointTerm(AbstractDataTerm):
         return (vectors * jnp.maximum(values, 0.0)) @ vectors.T
 
 
-@compiled
 def quadratic_term(
-    likelihood: Gaussian, psi: Array, y: Array, offset: Array, weights: Array | None, deviation: Array | None
+    likelihood: Gaussian,
+    psi: Float[np.ndarray, "N M"],
+    y: Float[np.ndarray, " N"],
+    offset: Float[np.ndarray, " N"],
+    weights: Float[np.ndarray, " N"] | None,
+    deviation: Float[np.ndarray, " N"] | None,
 ) -> QuadraticTerm:
-    """What a Gaussian likelihood leaves of the data, by a QR decomposition of ψ in units of the noise."""
-    weights = jnp.ones_like(y) if weights is None else weights
-    precision = weights / jnp.square(likelihood.noise)
-    basis, root = jnp.linalg.qr(psi * jnp.sqrt(precision)[:, None])
-    error = (y - offset) * jnp.sqrt(precision)
+    """What a Gaussian likelihood leaves of the data, by a QR decomposition of ψ in units of the noise.
+
+    On the host where that is as fast: it runs once for a model, and would be compiled for each number of rows.
+    """
+    weights = np.ones_like(y) if weights is None else weights
+    precision = weights / np.square(np.asarray(likelihood.noise))
+    error, scaled = (y - offset) * np.sqrt(precision), psi * np.sqrt(precision)[:, None]
+    basis, root = _on_host(scaled) if is_for_host(psi.size) else map(np.asarray, positive_qr(scaled))
     aim = basis.T @ error
     # What no w can explain, and the constants of the density.
-    constant = 0.5 * jnp.sum(jnp.square(error - basis @ aim)) + jnp.sum(weights * likelihood.raw_cost(y, y))
+    noise = np.broadcast_to(np.asarray(likelihood.noise), y.shape)
+    constants = np.sum(weights * (np.log(noise) + 0.5 * np.log(2.0 * np.pi)))
+    constant = 0.5 * np.sum(np.square(error - basis @ aim)) + constants
     if deviation is not None:
-        constant = constant + 0.5 * jnp.sum(precision * jnp.square(deviation))
-    return QuadraticTerm(root, aim, constant)
+        constant = constant + 0.5 * np.sum(precision * np.square(deviation))
+    return QuadraticTerm(np.ascontiguousarray(root), aim, np.asarray(constant))
+
+
+def _on_host(matrix: Float[np.ndarray, "N M"]) -> tuple[np.ndarray, np.ndarray]:
+    import scipy.linalg  # here, because it doubles what `import kosambi` adds to `import jax`
+
+    return scipy.linalg.qr(matrix, mode="economic", overwrite_a=True, check_finite=False)
 
 
 @jax.custom_jvp

@@ -9,15 +9,19 @@ that is not convex can have several modes: then the search starts from several p
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from kosambi._core.linalg import is_for_host
 from kosambi._core.precision import Module, compiled, host_generator, public
 from kosambi._core.types import Array, Key
 from kosambi.errors import NumericalError
+from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, data_value
+from kosambi.target.host_newton import HostPotential, inverse_root, search_on_host
 from kosambi.target.newton import newton
 from kosambi.target.target import Target
 
@@ -76,7 +80,7 @@ def find_modes(key: Key, target: Target, starts: Float[Array, "S K"] | None = No
 
 def _distinct(target: Target, starts: Float[Array, "S K"]) -> Modes:
     """The different modes that searches from `starts` end in, the heaviest first."""
-    found = jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
+    found = _searched(target, starts)
     finite = np.isfinite(found.log_masses)
     if not finite.any():
         raise NumericalError(
@@ -108,7 +112,7 @@ def _merged(found: Modes, order: list[int]) -> tuple[list[int], Int[np.ndarray, 
 
 def minima(target: Target, starts: Float[Array, "S K"]) -> tuple[Modes, Int[np.ndarray, " S"]]:
     """The minima below each of `starts`, whitened, and which of them each start belongs to."""
-    found = jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
+    found = _searched(target, starts)
     order = [int(i) for i in np.argsort(-found.log_masses, kind="stable")]
     kept, labels = _merged(found, order)
     return jax.tree.map(lambda leaf: leaf[np.array(kept)], found), labels
@@ -126,6 +130,25 @@ def count_basins(target: Target, particles: Float[Array, "J *K"]) -> int:
     return len(_distinct(target, starts).potentials)
 
 
+def _searched(target: Target, starts: Float[Array, "S K"]) -> Modes:
+    """Newton's method from each start: on the host for a sum over rows, and on an accelerator where there is much."""
+    term = target.term
+    if not isinstance(term, FactorisedTerm) or not is_for_host(term.psi.size):
+        return jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
+    potential = HostPotential(term)
+    every = [search_on_host(potential, start) for start in np.asarray(starts, dtype=np.float64)]
+    value, decrement = np.array([end.value for end in every]), np.array([end.decrement for end in every])
+    return Modes(
+        np.stack([end.w for end in every]),
+        value,
+        np.stack([inverse_root(end.factor) for end in every]),
+        -value - np.array([np.sum(np.log(np.diagonal(end.factor))) for end in every]),
+        np.array([end.iterations for end in every]),
+        decrement,
+        decrement < 1e-6,
+    )
+
+
 @compiled
 def _search(target: Target, starts: Float[Array, "S K"]) -> Modes:
     """Newton's method from each start, one after the other, so that memory is that of one."""
@@ -140,9 +163,14 @@ def _search(target: Target, starts: Float[Array, "S K"]) -> Modes:
 
 
 class Frame(Module):
-    """V in coordinates v with w = ŵ + A v, where Laplace's approximation is N(0, I); all J particles at once."""
+    """V in coordinates v with w = ŵ + A v, where Laplace's approximation is N(0, I); all J particles at once.
 
-    target: Target
+    It holds the data's part of V and no more, so that a loop compiled for it serves every kernel and number of columns.
+    """
+
+    term: AbstractDataTerm
+    shape: tuple[int, ...] = eqx.field(static=True)
+    """Of one w: (M,), or (M, C) with C latent functions."""
     mode: Float[Array, " K"]
     root: Float[Array, "K K"]
     lowest: Float[Array, ""]
@@ -159,13 +187,15 @@ class Frame(Module):
 
     def potential(self, v: Float[Array, "J K"]) -> Float[Array, " J"]:
         """The potential V at w = ŵ + A v, traceable."""
-        return self.target.whitened_potential(self._shaped(self.whitened(v)))
+        w = self.whitened(v)
+        return data_value(self.term, self._shaped(w)) + 0.5 * jnp.sum(jnp.square(w), axis=1)
 
     def value_and_gradient(self, v: Float[Array, "J K"]) -> tuple[Array, Array, Array]:
         """Whitened coordinates, V, and its gradient in v; traceable."""
         w = self.whitened(v)
-        value, gradient = self.target.whitened_value_and_gradient(self._shaped(w))
-        return w, value, gradient.reshape(w.shape) @ self.root
+        value, gradient = self.term.value_and_gradient(self._shaped(w))
+        value = value + 0.5 * jnp.sum(jnp.square(w), axis=1)
+        return w, value, (w + gradient.reshape(w.shape)) @ self.root
 
     def _shaped(self, w: Array) -> Array:
-        return w.reshape(w.shape[0], *self.target.shape)
+        return w.reshape(w.shape[0], *self.shape)

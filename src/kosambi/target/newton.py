@@ -3,8 +3,8 @@ r"""Newton's search for a mode: the minimum of V(w) = D(w) + ½|w|², with D the
     w ← w − α H⁻¹∇V(w),   α = 1, ½, ¼, … until V falls by a part of what the step promises
 
 H is the Hessian where that is safely positive, and a positive curvature (Fisher or clipped) elsewhere, so that each
-direction goes down. `newton` is compiled with the loop that calls it. `newton_on_host` is the same search with LAPACK,
-for the many sizes of a model that are each looked at once, where compiling would take longer than searching.
+direction goes down. `newton` is compiled with the loop that calls it; `kosambi.target.host_newton` is the same search
+with LAPACK, where compiling would take longer than searching.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ TOLERANCE = 1e-10
 """The search ends when a Newton step promises to lower V by less than this."""
 FLATTEST = 0.05
 """The Hessian of a cost that is not convex is used while it is above this part of the positive curvature."""
-HOST_ITERATIONS, HOST_TOLERANCE = 50, 1e-4
-"""The same two on the host, whose answers are compared at a hundredth of a nat."""
 
 
 def starting_mode(likelihood: AbstractLikelihood, features: Features, y: Float[Array, " N"]) -> Float[Array, " K"]:
@@ -103,37 +101,6 @@ def curvature_factor(
     hessian = term.hessian(w.reshape(shape)) + identity
     steep = jnp.linalg.cholesky(hessian - FLATTEST * curvature)
     return jnp.linalg.cholesky(jnp.where(jnp.all(jnp.isfinite(steep)), hessian, curvature))
-
-
-def newton_on_host(
-    likelihood: AbstractLikelihood,
-    psi: Float[np.ndarray, "N M"],
-    offset: Float[np.ndarray, " N"],
-    y: Float[np.ndarray, " N"],
-    weights: Float[np.ndarray, " N"],
-    start: Float[np.ndarray, " M"],
-) -> Float[np.ndarray, " M"]:
-    """The mode of Σ_n weight_n c(y_n, offset_n + ψ_nᵀw) + ½|w|² near `start`, for one latent function."""
-    import scipy.linalg  # here, because it doubles what `import kosambi` adds to `import jax`
-
-    def potential(w: np.ndarray) -> float:
-        return float(weights @ np.asarray(likelihood.cost(y, offset + psi @ w)) + 0.5 * w @ w)
-
-    w, value = start, potential(start)
-    for _ in range(HOST_ITERATIONS):
-        f = offset + psi @ w
-        slope = psi.T @ (weights * np.asarray(likelihood.derivative(y, f))) + w
-        factor = host_factor(psi, weights * np.asarray(likelihood.curvature(y, f)))
-        step = scipy.linalg.cho_solve((factor, True), slope)
-        promise, length = float(slope @ step), 1.0
-        if not promise > HOST_TOLERANCE:
-            break
-        while not (further := potential(w - length * step)) < value and length > 1e-6:
-            length *= 0.5
-        if not further < value:
-            break
-        w, value = w - length * step, further
-    return w
 
 
 def host_factor(psi: Float[np.ndarray, "N M"], curvature: Float[np.ndarray, " N"]) -> Float[np.ndarray, "M M"]:

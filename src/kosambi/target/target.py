@@ -281,8 +281,7 @@ def _better_kind(
     if isinstance(likelihood, Gaussian | CustomJoint) or not basis.is_conditional or not is_usual:
         return "projected", asked
     variance = np.asarray(basis.residual_variance(x))
-    differences = np.asarray(_difference(likelihood, y, variance))
-    if not np.average(differences, weights=weights) > WORTH_IT:
+    if not np.any(variance > 0) or not np.average(_difference(likelihood, y, variance), weights=weights) > WORTH_IT:
         return "projected", asked
     needed = len(likelihood.rule(np.sqrt(variance)).nodes)
     number = asked if asked is not None else max(_FEWEST, int(_FEWER * needed))

@@ -1,0 +1,192 @@
+r"""Newton's search of `kosambi.target.newton` with LAPACK, for costs that are sums over rows.
+
+All that is compiled is the cost of every row with its derivatives, one program for each number of rows, whatever the
+number M of inducing points is. A search compiled as a whole takes longer to compile than to run, once for each M.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.linalg import all_blas_threads, one_blas_thread
+from kosambi._core.precision import compiled
+from kosambi._core.types import Array
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.likelihoods.quadrature import Rule
+from kosambi.target.data_terms import FactorisedTerm, largest_slope
+from kosambi.target.newton import FLATTEST, MAX_ITERATIONS, TOLERANCE
+
+# Numbers that one curvature is summed over from which several threads are worth it.
+_MUCH = 2**30
+
+
+class RowCosts(NamedTuple):
+    """The cost of each row at its latent values, and its derivatives in them, with weights."""
+
+    cost: Float[np.ndarray, " N"]
+    slope: Float[np.ndarray, "N *C"]
+    curvature: Float[np.ndarray, "N *CC"]
+    """Never negative: the second derivative of a convex cost, Fisher's information or the like of others."""
+    search_curvature: Float[np.ndarray, "N *CC"]
+    """A positive one for a search where the second derivative will not do."""
+    second: Float[np.ndarray, "N *CC"]
+    """The second derivative; of a convex cost its curvature."""
+
+
+@compiled
+def _row_costs(
+    likelihood: AbstractLikelihood, y: Array, f: Array, deviation: Array | None, rule: Rule | None
+) -> RowCosts:
+    if rule is None:
+        cost, slope = likelihood.raw_cost(y, f), likelihood.raw_derivative(y, f)
+        curvature = likelihood.raw_curvature(y, f)
+    else:
+        cost = likelihood.raw_expected_cost(y, f, deviation, rule)
+        slope = likelihood.raw_expected_derivative(y, f, deviation, rule)
+        curvature = likelihood.raw_expected_curvature(y, f, deviation, rule)
+    if likelihood.is_convex:
+        return RowCosts(cost, slope, curvature, curvature, curvature)
+    if rule is None:
+        others = likelihood.raw_search_curvature(y, f), likelihood.raw_second_derivative(y, f)
+    else:
+        others = (
+            likelihood.raw_expected_search_curvature(y, f, deviation, rule),
+            likelihood.raw_expected_second_derivative(y, f, deviation, rule),
+        )
+    return RowCosts(cost, slope, curvature, *others)
+
+
+def row_costs(likelihood: AbstractLikelihood, y: Float[np.ndarray, " N"], f: Float[np.ndarray, "N *C"]) -> RowCosts:
+    """The cost of every row without weights, as NumPy arrays."""
+    with jax.enable_x64(True):
+        return RowCosts(*map(np.asarray, _row_costs(likelihood, y, f, None, None)))
+
+
+class Found(NamedTuple):
+    """Where a search ended."""
+
+    w: Float[np.ndarray, " K"]
+    value: float
+    """V there."""
+    factor: Float[np.ndarray, "K K"]
+    """The Cholesky factor of the curvature H."""
+    decrement: float
+    """How much a further step would promise to lower V."""
+    iterations: int
+
+
+class HostPotential:
+    """V(w) = Σ_n weight_n c_n(m_n + ψ_nᵀw) + ½|w|² of a factorised term, for one w of K = M·C numbers at a time."""
+
+    def __init__(self, term: FactorisedTerm) -> None:
+        self.term, self.psi, self.offset = term, np.asarray(term.psi), np.asarray(term.offset)
+        self.weights = np.ones(len(self.psi)) if term.weights is None else np.asarray(term.weights)
+        self.num_latents = term.likelihood.num_latents
+        self.limit = largest_slope(np.float64)
+
+    def rows(self, w: Float[np.ndarray, " K"]) -> RowCosts:
+        """The weighted costs of all rows at w."""
+        f = self.psi @ w.reshape(self.psi.shape[1], -1)
+        f = self.offset + f[:, 0] if self.num_latents == 1 else self.offset[:, None] + f
+        term = self.term
+        with jax.enable_x64(True):
+            cost, *others = map(np.asarray, _row_costs(term.likelihood, term.y, f, term.deviation, term.rule))
+        # An observation of weight zero is absent, also where its cost is infinite.
+        present = self.weights > 0
+        cost = np.where(present, self.weights * np.where(present, cost, 0.0), 0.0)
+        slope = self._weighted(np.clip(others[0], -self.limit, self.limit))
+        return RowCosts(cost, slope, *(self._weighted(np.minimum(h, self.limit)) for h in others[1:]))
+
+    def value(self, w: Float[np.ndarray, " K"], rows: RowCosts | None = None) -> float:
+        """V(w)."""
+        rows = self.rows(w) if rows is None else rows
+        return float(np.sum(rows.cost) + 0.5 * np.sum(np.square(w)))
+
+    def gradient(self, w: Float[np.ndarray, " K"], rows: RowCosts) -> Float[np.ndarray, " K"]:
+        """∇V(w)."""
+        return w + (self.psi.T @ rows.slope).reshape(-1)
+
+    def factor(self, rows: RowCosts) -> Float[np.ndarray, "K K"]:
+        """As `kosambi.target.newton.curvature_factor`: of the Hessian, unless that is too flat."""
+        if self.term.likelihood.is_convex:
+            return _cholesky(self._spread(rows.curvature))
+        positive, hessian = self._spread(rows.search_curvature), self._spread(rows.second)
+        is_steep = np.all(np.isfinite(_cholesky(hessian - FLATTEST * positive)))
+        return _cholesky(hessian if is_steep else positive)
+
+    def _weighted(self, values: np.ndarray) -> np.ndarray:
+        return values * self.weights.reshape(-1, *(1,) * (values.ndim - 1))
+
+    def _spread(self, h: np.ndarray) -> Float[np.ndarray, "K K"]:
+        """I + Σ_n h_n ψ_nψ_nᵀ; the rows of w run over points first and latent functions second."""
+        size, latents = self.psi.shape[1], self.num_latents
+        if latents == 1 and np.min(h) >= 0:
+            # A matrix times its own transpose is half the work.
+            scaled = self.psi * np.sqrt(h)[:, None]
+            total = scaled.T @ scaled
+        elif latents == 1:
+            total = (self.psi * h[:, None]).T @ self.psi
+        else:
+            blocks = np.empty((size, latents, size, latents))
+            for c in range(latents):
+                for d in range(c + 1):
+                    blocks[:, c, :, d] = blocks[:, d, :, c] = (self.psi * h[:, c, d][:, None]).T @ self.psi
+            total = blocks.reshape(size * latents, -1)
+        total[np.diag_indices_from(total)] += 1.0
+        return total
+
+
+def search_on_host(
+    potential: HostPotential,
+    start: Float[np.ndarray, " K"],
+    max_iterations: int = MAX_ITERATIONS,
+    tolerance: float = TOLERANCE,
+) -> Found:
+    """Where the search for a minimum of V from one start ends; the same steps as `kosambi.target.newton.newton`."""
+    psi = potential.psi
+    is_much = psi.shape[0] * len(start) ** 2 > _MUCH
+    with all_blas_threads() if is_much else one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        # Any finite value is below infinity, so the start itself is the first step taken.
+        w, value, factor = start, np.inf, np.eye(len(start))
+        direction, decrement, length, iterations = np.zeros(len(start)), 1.0, 1.0, 0
+        while iterations <= max_iterations and decrement > tolerance and length > 1e-10:
+            trial = w + length * direction
+            rows = potential.rows(trial)
+            reached = potential.value(trial, rows)
+            if reached <= value - 2e-4 * length * decrement:
+                slope = potential.gradient(trial, rows)
+                w, value, factor = trial, reached, potential.factor(rows)
+                direction = -_solve(factor, slope)
+                decrement, length, iterations = -0.5 * float(slope @ direction), 1.0, iterations + 1
+            else:
+                length *= 0.5
+    return Found(w, value, factor, decrement, iterations - 1)
+
+
+def inverse_root(factor: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
+    """A with A Aᵀ = H⁻¹, upper triangular, from the Cholesky factor of H."""
+    from scipy.linalg import solve_triangular
+
+    if not np.all(np.isfinite(factor)):
+        return np.full_like(factor, np.nan)
+    return np.ascontiguousarray(solve_triangular(factor, np.eye(len(factor)), lower=True, check_finite=False).T)
+
+
+def _cholesky(matrix: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
+    """The lower factor; NaN where there is none, as JAX has it."""
+    import scipy.linalg  # here, because it doubles what `import kosambi` adds to `import jax`
+
+    if not np.all(np.isfinite(matrix)):
+        return np.full_like(matrix, np.nan)
+    factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=1)
+    return np.full_like(matrix, np.nan) if failed else factor
+
+
+def _solve(factor: Float[np.ndarray, "K K"], right: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
+    from scipy.linalg import cho_solve
+
+    return cho_solve((factor, True), right, check_finite=False)
