@@ -10,15 +10,14 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.checks import as_count, as_inputs, check_key, is_traced
-from kosambi._core.keys import split
 from kosambi._core.precision import public
+from kosambi._core.programs import split
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis, RitzBasis, inducing
 from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel, column_scales
 from kosambi.learning import Selection, select_inducing
-from kosambi.learning.sizes import as_num_inducing, distinct_rows
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
 from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
@@ -104,7 +103,7 @@ def infer(
     Interruption(on_interrupt)
     observations = likelihood.check(y)
     chosen_prior = _with_background(_as_prior(prior), background)
-    number = as_num_inducing("num_inducing", num_inducing)
+    number = inducing.as_num_inducing("num_inducing", num_inducing)
     selection = None
     if isinstance(basis, AbstractBasis):
         chosen_basis = _finished(basis, chosen_prior, number, inducing_points, background)
@@ -206,7 +205,7 @@ def _points(
     if not isinstance(how, str):
         return how
     if number == "all":
-        return x[distinct_rows(np.asarray(x))]
+        return x[inducing.distinct_rows(np.asarray(x))]
     if selection is not None:
         if how == "greedy":
             return x[selection.indices]

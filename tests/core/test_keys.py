@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from kosambi._core.keys import split
+from kosambi._core.programs import split
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**31, 123456789])

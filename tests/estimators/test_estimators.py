@@ -11,7 +11,7 @@ from scipy import stats
 
 import kosambi as ko
 from kosambi import ProjectedLangevinClassifier, ProjectedLangevinRegressor
-from kosambi._core.buckets import bucket
+from kosambi._core.programs import bucket
 from kosambi.estimators._rows import location_and_scale, merged, padded
 
 RNG = np.random.default_rng(0)
@@ -206,7 +206,7 @@ def test_what_a_fit_leaves_behind(gaussian, labels):
     assert gaussian.posterior_.target.x.shape == (60, 2)
     assert gaussian.certificate_ is gaussian.certificate_
     assert labels.certificate_.divergence < 1.0
-    assert gaussian.posterior_.selection.num_inducing == gaussian.posterior_.basis.size
+    assert gaussian.posterior_.selection.num_inducing == gaussian.posterior_.basis.report.num_inducing
 
 
 def test_seeds():
@@ -243,7 +243,7 @@ def test_more_inducing_points_than_rows_are_cut():
         ({"likelihood": "normal"}, '`likelihood` must be one of .*"gaussian"'),
         ({"likelihood": ko.likelihoods.Bernoulli()}, "ProjectedLangevinClassifier"),
         ({"likelihood": ko.likelihoods.Gaussian(np.ones(60))}, "one noise for each observation"),
-        ({"kernel": "rbf"}, "`kernel` must be a kernel"),
+        ({"kernel": "cubic"}, "`kernel` must be a kernel"),
         ({"n_inducing": "many"}, '`n_inducing` must be a whole number, "all", "auto" or None'),
         ({"n_inducing": 0}, "`n_inducing` must be at least 1"),
         ({"n_samples": 1.5}, "`n_samples` must be a whole number"),

@@ -9,10 +9,11 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
+from kosambi.basis.inducing import as_num_inducing
 from kosambi.errors import InputError, TruncationWarning
 from kosambi.learning import selection as selection_module
 from kosambi.learning.leave_one_out import scores
-from kosambi.learning.sizes import as_num_inducing, ladder, rounded_up
+from kosambi.learning.sizes import ladder, rounded_up
 
 lk = ko.likelihoods
 RNG = np.random.default_rng(3)

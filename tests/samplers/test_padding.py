@@ -9,7 +9,7 @@ import pytest
 
 import kosambi as ko
 from kosambi import likelihoods as lk
-from kosambi.samplers.padding import padded_frame, padded_start
+from kosambi.samplers.chains import padded_frame, padded_start
 from kosambi.target import find_modes
 
 X = np.linspace(-2.0, 2.0, 33)[:, None]

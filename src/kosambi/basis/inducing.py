@@ -254,3 +254,25 @@ def _pivoted_cholesky(
     )
     count, _, _, indices, largest, trace = jax.lax.while_loop(unfinished, take, start)
     return count, indices, largest, trace, jnp.sum(prior)
+
+
+def as_num_inducing(name: str, value: object) -> int | str:
+    """A checked number of inducing points, with one meaning wherever it is asked for.
+
+    A whole number; "auto", for which None is another word, as many as predictions can use; "all", every distinct row.
+
+    >>> as_num_inducing("num_inducing", None), as_num_inducing("num_inducing", 20)
+    ('auto', 20)
+    """
+    if value is None:
+        return "auto"
+    if isinstance(value, str):
+        if value in ("auto", "all"):
+            return value
+        raise InputError(f'`{name}` must be a whole number, "all", "auto" or None (the same as "auto"). Got {value!r}.')
+    return as_count(name, value)
+
+
+def distinct_rows(x: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " M"]:
+    """Where each distinct row of `x` occurs first, in that order: the points that "all" stands for."""
+    return np.sort(np.unique(np.asarray(x), axis=0, return_index=True)[1])

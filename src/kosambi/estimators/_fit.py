@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kosambi._core.checks import as_count
-from kosambi._core.keys import split
 from kosambi._core.precision import host_generator, with_fields
+from kosambi._core.programs import split
 from kosambi._core.types import Key
 from kosambi.basis import inducing
 from kosambi.errors import HyperparameterWarning, InputError, TruncationWarning
@@ -20,7 +20,7 @@ from kosambi.inference import infer
 from kosambi.kernels import AbstractKernel, AbstractRadial, Matern32, Matern52, SquaredExponential, column_scales
 from kosambi.learning import FitReport, fit_hyperparameters
 from kosambi.learning.held_out import kept_out, last_word
-from kosambi.learning.sizes import SUBSET, affordable, as_num_inducing
+from kosambi.learning.sizes import SUBSET, affordable
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import Posterior
 from kosambi.priors import GaussianProcess
@@ -65,7 +65,7 @@ class Settings:
             )
         if self.hyperparameters not in METHODS:
             raise InputError(f'`hyperparameters` must be "evidence", "paper" or None. Got {self.hyperparameters!r}.')
-        as_num_inducing("n_inducing", self.n_inducing)
+        inducing.as_num_inducing("n_inducing", self.n_inducing)
         as_count("n_samples", self.n_samples)
 
 
@@ -91,12 +91,13 @@ def fitted(
     """
     key_learn, key_points, key_held, key_draw = split(key, 4)
     filled = padded(rows)
-    number = as_num_inducing("n_inducing", settings.n_inducing)
+    number = inducing.as_num_inducing("n_inducing", settings.n_inducing)
     number = _at_most(number, rows) if isinstance(number, int) else number
-    few = affordable(len(rows.y), likelihood) if number == "auto" and settings.hyperparameters == "evidence" else None
+    few = affordable(len(rows.y), likelihood) if number == "auto" else None
+    is_learned = settings.hyperparameters == "evidence"
     if few is not None and not isinstance(likelihood, Gaussian):
         # So many rows are learned from with the points that then carry the draws.
-        number, few = _at_most(few, rows), None
+        number, few = (_at_most(few, rows) if is_learned else number), None
     z = (filled.y - location) / scale
     limit = SUBSET if few is not None else None
     model = _learned(key_learn, settings, likelihood, rows, filled, z, number, limit)
@@ -105,7 +106,7 @@ def fitted(
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
         scaled = rows.x / column_scales(model.prior.kernel, rows.x)
         points = rows.x[inducing.kmeans(key_points, scaled, few)]
-        model = _with_last_word(key_held, model, rows, z[: len(rows.y)], points)
+        model = _with_last_word(key_held, model, rows, z[: len(rows.y)], points) if is_learned else model
     given = in_units(model.likelihood, location, scale)
     final = model.likelihood if given is None else given
     prior = prior_in_units(model.prior.kernel, np.asarray(model.prior.mean), final, location, scale)

@@ -10,8 +10,8 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.buckets import bucket
 from kosambi._core.precision import compiled
+from kosambi._core.programs import bucket
 from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
 from kosambi.posterior import Posterior

@@ -26,6 +26,7 @@ from kosambi._core.parameters import parameters
 from kosambi._core.precision import host_generator, public, with_fields
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.basis import inducing
 from kosambi.errors import HyperparameterWarning, InputError
 from kosambi.kernels import AbstractCombination, AbstractKernel, AbstractStationary
 from kosambi.learning import paper
@@ -33,7 +34,6 @@ from kosambi.learning.families import AnyFamily, without_choice
 from kosambi.learning.layout import Layout, Model, lay_out, rebuilt
 from kosambi.learning.report import FitReport
 from kosambi.learning.search import Record
-from kosambi.learning.sizes import as_num_inducing
 from kosambi.learning.tails import HeavyTails, is_heavy_tailed
 from kosambi.learning.task import AbstractStrategy, Found, Task
 from kosambi.learning.with_points import WithPoints
@@ -127,7 +127,7 @@ def fit_hyperparameters(
         method = "evidence"
     if method not in METHODS:
         raise InputError(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
-    number = as_num_inducing("num_inducing", num_inducing)
+    number = inducing.as_num_inducing("num_inducing", num_inducing)
     x = as_inputs("x", x)
     given = as_prior(prior, x, ard, choose_family)
     check_density(likelihood)

@@ -1,9 +1,4 @@
-"""Numbers of inducing points: what can be asked for, which sizes are tried, and the rule where nothing can be scored.
-
-One meaning for each word, wherever a number of inducing points is asked for (`infer`, `fit_hyperparameters`, the
-estimators): a whole number; "auto", for which None is another word, as many as predictions can use; "all", every
-distinct row.
-"""
+"""Numbers of inducing points: which sizes are tried, the rule where nothing can be scored, and what is affordable."""
 
 from __future__ import annotations
 
@@ -12,9 +7,7 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.checks import as_count
 from kosambi.basis.inducing import greedy_path
-from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.priors import AbstractPrior
 
@@ -34,21 +27,6 @@ CHEAP = 2**18
 """Points times values of latent functions at the data up to which more points cost less than to compile for them."""
 
 
-def as_num_inducing(name: str, value: object) -> int | str:
-    """A checked number of inducing points: a whole number, "all", or "auto", which None stands for too.
-
-    >>> as_num_inducing("num_inducing", None), as_num_inducing("num_inducing", 20)
-    ('auto', 20)
-    """
-    if value is None:
-        return "auto"
-    if isinstance(value, str):
-        if value in ("auto", "all"):
-            return value
-        raise InputError(f'`{name}` must be a whole number, "all", "auto" or None (the same as "auto"). Got {value!r}.')
-    return as_count(name, value)
-
-
 def affordable(num_rows: int, likelihood: AbstractLikelihood) -> int | None:
     """How many points to take where more would always predict better; None for fewer rows.
 
@@ -65,11 +43,6 @@ def affordable(num_rows: int, likelihood: AbstractLikelihood) -> int | None:
     if not isinstance(likelihood, Gaussian):
         return int(DRAWN / math.sqrt(likelihood.num_latents) // 64 * 64)
     return int(np.clip(math.sqrt(WORK / num_rows) // 128 * 128, 256, 2048))
-
-
-def distinct_rows(x: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " M"]:
-    """Where each distinct row of `x` occurs first, in that order: the points that "all" stands for."""
-    return np.sort(np.unique(np.asarray(x), axis=0, return_index=True)[1])
 
 
 def ladder(most: int) -> list[int]:

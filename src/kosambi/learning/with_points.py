@@ -21,7 +21,6 @@ from kosambi.learning.layout import Model, rebuilt, without_kernel
 from kosambi.learning.points import PointEvaluator
 from kosambi.learning.rows import num_support, subset, thinned
 from kosambi.learning.search import Minimum, minimise
-from kosambi.learning.sizes import distinct_rows
 from kosambi.learning.starts import Limits, usual_limits
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
 from kosambi.learning.without_points import EXACT_ROWS, SITE_ROWS, WithoutPoints
@@ -74,7 +73,7 @@ class WithPoints(AbstractStrategy):
         as_count("num_inducing", num_inducing, at_most=len(self._rows), limit_name=name)
         self.x, self.y = np.asarray(task.x)[self._rows], np.asarray(task.y)[self._rows]
         self.counts = None if task.counts is None else np.ascontiguousarray(np.asarray(task.counts)[self._rows])
-        distinct = len(distinct_rows(self.x))
+        distinct = len(inducing.distinct_rows(self.x))
         self.number = min(num_inducing, distinct)
         self._can_move = self.number < distinct
         self.prior = thinned(task.generator, task.prior, limit)

@@ -2,6 +2,11 @@
 
 Chains begin in superchains that share a start, spread wider than the posterior. The loop is a stretch of steps that
 knows when to stop, compiled once and used again.
+
+The loop takes seconds to compile for each number K = M·C of coordinates, so M is rounded up to one of a few sizes. The
+data say nothing of the coordinates that are added: they multiply columns of zeros, hence are standard normal,
+independent of all else, and their steps are always accepted, so that the distribution of the others is what it was.
+Random numbers are drawn for all of them: draws for a given key depend on the size that M is rounded up to.
 """
 
 from __future__ import annotations
@@ -16,18 +21,21 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from kosambi._core.linalg import is_for_host
-from kosambi._core.precision import compiled, host_generator, strong
+from kosambi._core.precision import compiled, host_generator, strong, with_fields
+from kosambi._core.programs import bucket
 from kosambi._core.types import Array, Key
 from kosambi.samplers import convergence as _moments
 from kosambi.samplers.base import AbstractMarkovSampler, Work, check_initial_shape
 from kosambi.samplers.convergence import Moments
-from kosambi.target import Target
+from kosambi.target import QuadraticTerm, Target
 from kosambi.target.data_terms import FactorisedTerm
 from kosambi.target.host_newton import HostPotential
 from kosambi.target.modes import Frame, Modes
 
 MAX_CHECKS = 64
 """Convergence checks that one segment can hold the traces of."""
+SMALLEST = 8
+"""Coordinates of one latent function, at least, that a loop is compiled for."""
 
 
 class Trace(NamedTuple):
@@ -243,3 +251,29 @@ def _given(target: Target, initial: Array, num_particles: int, num_chains: int) 
     place = np.empty(num_chains, dtype=int)
     place[order] = np.arange(num_chains)
     return Start(padded[order], place[:num_particles])
+
+
+def padded_frame(target: Target, modes: Modes) -> Frame:
+    """V around the most probable mode, with coordinates added behind those of the target."""
+    size, *latents = target.shape
+    more = bucket(size, SMALLEST) - size
+    mode, root, lowest = modes.positions[0], modes.roots[0], np.asarray(modes.potentials[0])
+    if not more:
+        return Frame(target.term, target.shape, mode, root, lowest)
+    name = "root" if isinstance(target.term, QuadraticTerm) else "psi"
+    wide = np.pad(np.asarray(getattr(target.term, name)), ((0, 0), (0, more)))
+    extra = more * int(np.prod(latents))
+    below = np.pad(root, ((0, extra), (0, extra)))
+    last = np.arange(len(root), len(below))
+    below[last, last] = 1.0
+    return Frame(
+        with_fields(target.term, **{name: wide}), (size + more, *latents), np.pad(mode, (0, extra)), below, lowest
+    )
+
+
+def padded_start(key: Key, w: Float[Array, "J K"], frame: Frame) -> Float[np.ndarray, "J L"]:
+    """Starts with standard normal numbers in the coordinates that were added."""
+    extra = len(frame.mode) - w.shape[1]
+    if not extra:
+        return np.asarray(w)
+    return np.concatenate([w, host_generator(key).normal(size=(len(w), extra))], axis=1)

@@ -9,16 +9,22 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from kosambi._core.keys import split
 from kosambi._core.precision import lift
+from kosambi._core.programs import split
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, Key
 from kosambi.errors import PrecisionWarning
 from kosambi.samplers import chains as _segment
 from kosambi.samplers.base import AbstractMarkovSampler, Notes
-from kosambi.samplers.chains import MAX_CHECKS, NUM_SUPERCHAINS, Segment, starting_points
+from kosambi.samplers.chains import (
+    MAX_CHECKS,
+    NUM_SUPERCHAINS,
+    Segment,
+    padded_frame,
+    padded_start,
+    starting_points,
+)
 from kosambi.samplers.convergence import MIN_LENGTH, r_hat_limit
-from kosambi.samplers.padding import padded_frame, padded_start
 from kosambi.samplers.report import Particles, Report, report_of
 from kosambi.target import Target
 from kosambi.target.modes import Frame, count_basins, find_modes
