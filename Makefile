@@ -50,7 +50,8 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 # Flags that this version of jaxlib does not know are left out. `make test XLA_FLAGS=` optimises, as the slow tests do.
 $(VENV)/.xla-flags: $(VENV)/.dev-installed
 	@plain="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"; \
-	for flags in "$$plain --xla_cpu_use_fusion_emitters=false" "$$plain" ""; do \
+	whole="$$plain --xla_cpu_parallel_codegen_split_count=1"; \
+	for flags in "$$whole --xla_cpu_use_fusion_emitters=false" "$$whole" "$$plain" ""; do \
 		XLA_FLAGS="$$flags" $(BIN)/python -c "import jax; jax.devices()" 2>/dev/null && break; \
 	done; echo "$$flags" > $@
 

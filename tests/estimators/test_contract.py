@@ -41,6 +41,13 @@ def checks(estimator):
     ]
 
 
+# Nearly every check has shapes of its own, for which the search for hyperparameters is compiled again.
+@pytest.mark.parametrize(("estimator", "check"), checks(ProjectedLangevinRegressor(hyperparameters=None)))
+def test_regressor_with_given_hyperparameters_passes_every_check_of_scikit_learn(estimator, check):
+    _run(estimator, check)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "check"), checks(ProjectedLangevinRegressor()))
 def test_regressor_passes_every_check_of_scikit_learn(estimator, check):
     _run(estimator, check)
