@@ -26,6 +26,7 @@ SLOW_EXAMPLES = (
     "kosambi.plots._labels.reliability",
     "kosambi.posterior.base.AbstractPosterior.by_mode",
     "kosambi.posterior.base.AbstractPosterior.certificate",
+    "kosambi.posterior.base.AbstractPosterior.modes",
     "kosambi.posterior.base.AbstractPosterior.reweighted",
     "kosambi.posterior.posterior.Posterior.log_predictive_density",
     "kosambi.samplers.euler_maruyama.EulerMaruyama",

@@ -33,7 +33,7 @@ def distance(likelihood, a, b):
     return (a != b).astype(float) if likelihood.num_labels and likelihood.num_latents > 1 else np.abs(a - b)
 
 
-def simulated_crps(prediction, y, size=100_000):
+def simulated_crps(prediction, y, size=20_000):
     """E|Y − y| − ½ E|Y − Y'| from draws, with its standard error."""
     draws, others = simulated(prediction, size, seed=2), simulated(prediction, size, seed=3)[::-1]
     likelihood = prediction.likelihood

@@ -170,6 +170,7 @@ def test_a_run_that_takes_its_place_does_so_as_a_whole(run, data, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.slow
 def test_predictions_are_not_replaced_after_a_signal(run, data, tmp_path):
     out = tmp_path / "p.csv"
     out.write_text("old")

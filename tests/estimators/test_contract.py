@@ -99,6 +99,7 @@ def _run(estimator, check):
         check(clone(estimator))
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_a_search_and_a_cross_validation():
     model = make_pipeline(PolynomialFeatures(1, include_bias=False), ProjectedLangevinRegressor())
     grid = {"projectedlangevinregressor__kernel": [None, ko.kernels.SquaredExponential()]}
