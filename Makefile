@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-oldest lint format docs test-reproduction reproduce reproduce-quick clean
+.PHONY: help demo test test-slow test-oldest lint style types quick-tests format docs test-reproduction reproduce reproduce-quick clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -37,25 +37,34 @@ demo: $(VENV)/.dev-installed ## fit three tables with pages, and run the example
 	$(BIN)/python examples/thompson_sampling.py --out demo
 	$(BIN)/kosambi demo --out demo/pages --force
 
-lint: $(VENV)/.dev-installed ## style, types, and the direction of imports
+lint: style types ## style, types, and the direction of imports
+
+style: $(VENV)/.dev-installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: $(VENV)/.dev-installed
+	$(BIN)/mypy
 
 # Two workers with one BLAS thread each; compiled programs are shared, see tests/conftest.py.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 # Tests that are not slow spend most of their time in the compiler, which is several times as fast without optimising.
 # Flags that this version of jaxlib does not know are left out. `make test XLA_FLAGS=` optimises, as the slow tests do.
-$(VENV)/.xla-flags: $(VENV)/.dev-installed
+$(VENV)/.xla-flags: Makefile $(VENV)/.dev-installed
 	@plain="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"; \
-	for flags in "$$plain --xla_cpu_use_fusion_emitters=false" "$$plain" ""; do \
+	whole="$$plain --xla_cpu_parallel_codegen_split_count=1"; \
+	for flags in "$$whole --xla_cpu_use_fusion_emitters=false" "$$whole" "$$plain" ""; do \
 		XLA_FLAGS="$$flags" $(BIN)/python -c "import jax; jax.devices()" 2>/dev/null && break; \
 	done; echo "$$flags" > $@
 
-test: lint $(VENV)/.xla-flags ## lint, then all tests but the slow ones
+quick-tests: $(VENV)/.xla-flags
 	XLA_FLAGS="$${XLA_FLAGS-$$(cat $(VENV)/.xla-flags)}" $(PYTEST)
+
+# mypy, which has one thread, runs beside the tests; what it finds is among their dots, and make says so at the end.
+test: style $(VENV)/.xla-flags ## lint, and all tests but the slow ones
+	@$(MAKE) --no-print-directory -j 2 types quick-tests
 
 test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
 	$(PYTEST) -m slow

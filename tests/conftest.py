@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -20,6 +21,31 @@ if jax.config.jax_compilation_cache_dir is None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 # Memory maps of a process above which compiled programs are thrown away: at 65,530 the compiler crashes.
 MOST_MAPS = 30_000
+# Examples that fit and sample for more than two seconds, of things that tests beside them check closely.
+SLOW_EXAMPLES = (
+    "kosambi.plots._labels.reliability",
+    "kosambi.posterior.base.AbstractPosterior.by_mode",
+    "kosambi.posterior.base.AbstractPosterior.certificate",
+    "kosambi.posterior.base.AbstractPosterior.modes",
+    "kosambi.posterior.base.AbstractPosterior.reweighted",
+    "kosambi.posterior.posterior.Posterior.log_predictive_density",
+    "kosambi.samplers.euler_maruyama.EulerMaruyama",
+    "kosambi.samplers.tempering.Tempering",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish():
+    """Modules and tests stay to the end: garbage is not looked for among them, and not after every 700 objects."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -141,7 +141,7 @@ def test_the_same_answer_with_the_switch_off_and_on():
     results = []
     for switch in (False, True):
         with jax.enable_x64(switch):
-            posterior = ko.infer(jax.random.key(7), k.Matern52(0.8), lk.Poisson(), X, np.round(np.exp(F)))
+            posterior = ko.infer(jax.random.key(7), k.Matern52(0.8, 4.0), lk.Bernoulli(), X, LABELS)
             p = posterior.predict(GRID)
             draws = posterior.functions(jax.random.key(8))(GRID)
             density = posterior.log_predictive_density(GRID, np.ones(25))
@@ -199,7 +199,10 @@ MODELS = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] if name in ("Categorical", "Huber") else []) for name in MODELS],
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in ("Bernoulli", "Categorical", "Huber") else [])
+        for name in MODELS
+    ],
 )
 def test_auto_is_the_default_and_none_its_other_name_for_every_likelihood(name):
     likelihood, y = MODELS[name]

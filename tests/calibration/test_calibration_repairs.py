@@ -65,7 +65,7 @@ def from_tempered(law, seed=5):
     return np.sum(rng.uniform(size=len(table))[:, None] > np.cumsum(table, axis=1)[:, :-1], axis=1).astype(float)
 
 
-@pytest.mark.parametrize("name", cases(TEMPERED, slow=["Categorical", "StudentT", "HeteroscedasticGaussian"]))
+@pytest.mark.parametrize("name", cases(TEMPERED, quick=["mixture of normal laws", "Bernoulli", "Poisson"]))
 def test_temper_finds_the_factor_of_the_data(name):
     likelihood, kind = TEMPERED[name]
     prediction, truth = many(likelihood), 2.5

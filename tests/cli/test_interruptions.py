@@ -113,7 +113,8 @@ def fit(self, *arguments):
 without_fit(fit)
 """,
 }
-QUICK = ("search", "writing", "an exception that is dropped while writing", "code that lets no Python run")
+# Both signals, with and without Python running.
+QUICK = ("writing", "code that lets no Python run")
 
 
 def interrupted(moment, number, run, data, out):
@@ -169,6 +170,7 @@ def test_a_run_that_takes_its_place_does_so_as_a_whole(run, data, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.slow
 def test_predictions_are_not_replaced_after_a_signal(run, data, tmp_path):
     out = tmp_path / "p.csv"
     out.write_text("old")
@@ -180,6 +182,7 @@ def test_predictions_are_not_replaced_after_a_signal(run, data, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
 
 
+@pytest.mark.slow
 def test_a_search_that_is_interrupted_gives_no_score():
     """What scikit-learn takes for a score must not be that of half a search."""
     code = """

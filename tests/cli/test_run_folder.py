@@ -114,6 +114,7 @@ def test_a_fit_killed_while_writing_leaves_no_run_and_the_next_one_cleans_up(cli
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.slow
 def test_interrupted_nothing_is_written(data, tmp_path):
     child = start(ENDLESS_FIT, "fit", data, "-t", "price", "--impute", "--out", tmp_path / "out")
     assert child.stdout.readline() == "fitting\n"

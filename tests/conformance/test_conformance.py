@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
+from tests.cases import cases
 from tests.tables import BASES, KERNELS, MEASURES, PRIORS, X3, Z3
 
 KEY = jax.random.key(3)
@@ -109,7 +110,19 @@ def at_once(thing):
     return lambda x: tuple(call(x) for call in traced_calls(thing))
 
 
-@pytest.mark.parametrize("name", [*KERNELS, *PRIORS, *BASES])
+# Every object with the switch on; off, where it is the same program with shorter numbers, one of each kind.
+SHORT = ("Matern32", "GaussianProcess", "RitzBasis | GaussianRandomElement")
+
+
+@pytest.mark.parametrize(
+    ("name", "x64"),
+    cases(
+        [*KERNELS, *PRIORS, *BASES],
+        [False, True],
+        slow=[f"{name}-False" for name in [*KERNELS, *PRIORS, *BASES] if name not in SHORT],
+    ),
+    indirect=["x64"],
+)
 def test_jit_and_vmap_agree_with_a_direct_call(name, x64):
     tolerance, dtype = (1e-10, jnp.float64) if x64 else (2e-3, jnp.float32)
     function = at_once(OBJECTS[name])

@@ -41,6 +41,13 @@ def checks(estimator):
     ]
 
 
+# Nearly every check has shapes of its own, for which the search for hyperparameters is compiled again.
+@pytest.mark.parametrize(("estimator", "check"), checks(ProjectedLangevinRegressor(hyperparameters=None)))
+def test_regressor_with_given_hyperparameters_passes_every_check_of_scikit_learn(estimator, check):
+    _run(estimator, check)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "check"), checks(ProjectedLangevinRegressor()))
 def test_regressor_passes_every_check_of_scikit_learn(estimator, check):
     _run(estimator, check)
@@ -92,6 +99,7 @@ def _run(estimator, check):
         check(clone(estimator))
 
 
+@pytest.mark.slow
 def test_in_a_pipeline_a_search_and_a_cross_validation():
     model = make_pipeline(PolynomialFeatures(1, include_bias=False), ProjectedLangevinRegressor())
     grid = {"projectedlangevinregressor__kernel": [None, ko.kernels.SquaredExponential()]}

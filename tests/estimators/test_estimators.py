@@ -13,6 +13,7 @@ import kosambi as ko
 from kosambi import ProjectedLangevinClassifier, ProjectedLangevinRegressor
 from kosambi._core.programs import bucket
 from kosambi.estimators._rows import location_and_scale, merged, padded
+from tests.cases import cases
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2)) * [1.0, 100.0] + [0.0, 1e4]
@@ -116,11 +117,18 @@ def test_other_likelihoods_by_name(name):
     assert np.mean((lower[:, None] <= drawn) & (drawn <= upper[:, None])) > 0.7
 
 
-def test_a_likelihood_object_is_in_the_units_of_y():
-    given = ko.likelihoods.StudentT(degrees_of_freedom=5.0, scale=2.5)
-    model = ProjectedLangevinRegressor(given, n_inducing=16, hyperparameters=None).fit(X, Y)
-    assert float(model.posterior_.likelihood.scale) == pytest.approx(2.5)
-    assert float(model.posterior_.likelihood.degrees_of_freedom) == 5.0
+GIVEN = {
+    "Gaussian": ko.likelihoods.Gaussian(noise=2.5),
+    "StudentT": ko.likelihoods.StudentT(degrees_of_freedom=5.0, scale=2.5),
+}
+
+
+@pytest.mark.parametrize("name", cases(GIVEN, quick=["Gaussian"]))
+def test_a_likelihood_object_is_in_the_units_of_y(name):
+    model = ProjectedLangevinRegressor(GIVEN[name], n_inducing=16, hyperparameters=None).fit(X, Y)
+    found = model.posterior_.likelihood
+    assert float(found.noise if name == "Gaussian" else found.scale) == pytest.approx(2.5)
+    assert name == "Gaussian" or float(found.degrees_of_freedom) == 5.0
     assert float(np.asarray(model.posterior_.prior.mean)) == pytest.approx(Y.mean())
 
 

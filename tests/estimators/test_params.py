@@ -102,10 +102,14 @@ def test_all_rows_while_learning():
     assert model.posterior_.basis.report.num_inducing == 60
 
 
+@pytest.mark.slow
 def test_the_first_argument_of_both_estimators_is_the_likelihood():
     model = ProjectedLangevinClassifier(lk.Bernoulli("probit"), k.Matern52(0.7, 2.0), **FIXED).fit(X, LABELS)
     assert model.posterior_.likelihood.link == "probit"
     assert model.score(X, LABELS) > 0.85
+
+
+def test_a_kernel_as_first_argument_is_still_taken_for_one():
     with pytest.warns(DeprecationWarning, match="Write `kernel=...`"):
         old = ProjectedLangevinClassifier(k.Matern52(0.7, 2.0), **FIXED).fit(X, LABELS)
     new = ProjectedLangevinClassifier(kernel=k.Matern52(0.7, 2.0), **FIXED).fit(X, LABELS)

@@ -131,8 +131,7 @@ def quad(function, mean, deviation, breaks):
     return sum(pieces)
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("factor", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize(("name", "factor"), cases(CASES, [0.1, 1.0, 3.0], slow=[f"{name}-1.0" for name in CASES]))
 def test_expected_cost_against_adaptive_quadrature(name, factor):
     case, deviation = CASES[name], factor * CASES[name].scale
     for y in case.y:
@@ -210,7 +209,22 @@ def test_the_error_estimate_of_the_quadrature_holds():
     assert np.all(error < estimate)
 
 
-@pytest.mark.parametrize("name", cases([*CASES, *SEVERAL], slow=["NegativeBinomial", "Gamma", "Exponential"]))
+@pytest.mark.parametrize(
+    "name",
+    cases(
+        [*CASES, *SEVERAL],
+        quick=[
+            "Gaussian",
+            "Bernoulli",
+            "Poisson",
+            "Huber",
+            "Custom",
+            "Ordinal",
+            "Categorical",
+            "HeteroscedasticGaussian",
+        ],
+    ),
+)
 def test_draws_have_the_stated_mean_and_variance(name):
     likelihood = {**CASES, **SEVERAL}[name].likelihood
     if name in ("Huber", "Custom"):

@@ -148,13 +148,13 @@ def test_the_most_influential_input_comes_first_and_the_rest_is_counted(monkeypa
     assert "2 inputs with less effect are left out." in text
 
 
-def test_one_input_is_drawn_as_a_function_in_its_units():
-    for name in ("curve", "counts"):
-        text = Reader(page(name)).text
-        assert "The function" in text
-        assert "What each input does" not in text
-        x = case(name).estimator.posterior_.target.x * case(name).estimator.x_scale_ + case(name).estimator.x_mean_
-        assert f"45 training rows lie between {x.min():.4g} and {x.max():.4g}" in text
+@pytest.mark.parametrize("name", cases(["curve", "counts"], quick=["curve"]))
+def test_one_input_is_drawn_as_a_function_in_its_units(name):
+    text = Reader(page(name)).text
+    assert "The function" in text
+    assert "What each input does" not in text
+    x = case(name).estimator.posterior_.target.x * case(name).estimator.x_scale_ + case(name).estimator.x_mean_
+    assert f"45 training rows lie between {x.min():.4g} and {x.max():.4g}" in text
 
 
 def test_without_held_out_data():
@@ -186,15 +186,14 @@ def test_verdicts(monkeypatch):
     text = ko.page.render(model, X, wild)
     assert 'class="verdict bad"' in text
     assert "Too sure" in text
-    counts = case("counts")
-    report = dataclasses.replace(counts.estimator.report_, converged=False, warnings=("it <did> not",))
-    monkeypatch.setattr(counts.estimator.posterior_, "report", report)
-    text = ko.page.render(*counts)
+    far = ko.page.render(model, X + 1000.0, y)
+    assert f"{len(y)} of {len(y)} held-out rows lie well outside the range of the training rows" in far
+    report = dataclasses.replace(model.report_, steps=200, converged=False, warnings=("it <did> not",))
+    monkeypatch.setattr(model.posterior_, "report", report)
+    text = ko.page.render(model, X, y)
     assert "Do not rely on it yet" in text
     assert "The sampler has not converged" in text
     assert "<li>it &lt;did&gt; not</li>" in text
-    far = ko.page.render(model, X + 1000.0, y)
-    assert f"{len(y)} of {len(y)} held-out rows lie well outside the range of the training rows" in far
 
 
 def test_bad_input_is_refused_with_a_remedy():
@@ -207,6 +206,10 @@ def test_bad_input_is_refused_with_a_remedy():
         ko.page.render(model, X, y[:3])
     with pytest.raises(InputError, match=r"`title` must be text or None. Got 3"):
         ko.page.render(model, title=3)
+
+
+@pytest.mark.slow
+def test_bad_input_classes_that_the_model_does_not_know():
     three = case("three")
     with pytest.raises(InputError, match=r"not in the training data: dog. The model knows <i>ant, bee & wasp"):
         ko.page.render(three.estimator, three.X[:2], ["cat", "dog"])

@@ -26,7 +26,7 @@ PROBLEMS = {
         TWO_POINTS, ko.likelihoods.ShiftMixture(3.0, 0.4, 0.3), X, np.array([3.1, 2.9, 0.1, -0.1] * 3), "projected"
     ),
 }
-GRID = np.linspace(-8.0, 8.0, 1600)
+GRID = np.linspace(-8.0, 8.0, 800)
 
 
 def on_grid(target):
@@ -34,7 +34,7 @@ def on_grid(target):
     first, second = np.meshgrid(GRID, GRID, indexing="ij")
     points = np.stack([first.ravel(), second.ravel()], axis=1)
     with jax.enable_x64(True):
-        parts = [np.asarray(target.term.value(jax.numpy.asarray(part))) for part in np.array_split(points, 50)]
+        parts = [np.asarray(target.term.value(jax.numpy.asarray(part))) for part in np.array_split(points, 10)]
     potential = np.concatenate(parts) + 0.5 * np.sum(points**2, axis=1)
     potential = np.where(np.isfinite(potential), potential, np.inf)
     density = np.exp(potential.min() - potential)
@@ -57,7 +57,7 @@ def p_values(density, w):
 def drawn(request):
     target = PROBLEMS[request.param]
     particles, report = ko.sample(
-        jax.random.key(7), target, ko.samplers.Tempering(symmetry=False), num_particles=10_000, progress=False
+        jax.random.key(7), target, ko.samplers.Tempering(symmetry=False), num_particles=4000, progress=False
     )
     return target, np.asarray(particles.whitened), report, *on_grid(target)
 
@@ -71,7 +71,7 @@ def test_marginals_and_shares_of_modes_against_quadrature(drawn):
         for other in (-1, 1):
             expected = density[np.ix_(signs == one, signs == other)].sum()
             share = np.mean((np.sign(w[:, 0]) == one) & (np.sign(w[:, 1]) == other))
-            assert abs(share - expected) < 0.02
+            assert abs(share - expected) < 4.0 * 0.5 / np.sqrt(len(w))
     # The same test rejects particles that stay where they begin, half of them in one mode.
     stuck = np.where(np.arange(len(w))[:, None] % 2 == 0, np.abs(w), w)
     assert min(p_values(density, stuck)) < 1e-3
@@ -133,6 +133,7 @@ def test_signs_moves_and_modes():
     assert "4 modes" in str(modes)
 
 
+@pytest.mark.parametrize("x64", cases([False, True], quick=["False"]), indirect=True)
 def test_the_same_key_gives_the_same_draws_with_the_switch_off_and_on(x64):
     target = PROBLEMS["shift"]
     first, report = ko.sample(jax.random.key(4), target, "tempering", num_particles=64, progress=False)
@@ -143,19 +144,15 @@ def test_the_same_key_gives_the_same_draws_with_the_switch_off_and_on(x64):
 
 
 def test_auto_takes_it_where_it_must_and_only_there(tmp_path):
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-2.0, 2.0, (80, 1))
-    kernel = ko.kernels.SquaredExponential(1.0, variance=4.0)
-    counts = rng.poisson((2.0 + np.sin(x[:, 0])) ** 2)
-    square = ko.infer(jax.random.key(0), kernel, ko.likelihoods.Poisson("square"), x, counts, num_inducing=8)
+    counts = PROBLEMS["squared link"]
+    square = ko.Posterior(counts, *ko.sample(jax.random.key(0), counts, num_particles=256))
     assert square.report.sampler == "tempering"
     assert "f and -f" in str(square.report)
     square.save(tmp_path / "m.kosambi")
     assert ko.load(tmp_path / "m.kosambi").report == square.report
-    y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=80)
-    robust = ko.infer(
-        jax.random.key(0), kernel, ko.likelihoods.StudentT(4.0, 0.1), x, y, num_inducing=8, potential="projected"
-    )
+    y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=12)
+    heavy = ko.Target(TWO_POINTS, ko.likelihoods.StudentT(4.0, 0.1), X, y, "projected")
+    robust = ko.Posterior(heavy, *ko.sample(jax.random.key(0), heavy, num_particles=256))
     assert robust.report.sampler == "mala"
     assert robust.report.ladder is None
     comparison = ko.compare({"student": robust, "again": robust})
