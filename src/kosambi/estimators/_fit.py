@@ -36,6 +36,8 @@ FAMILIES: dict[str, type[AbstractRadial]] = {
 """Kernels by name, with a lengthscale for each column."""
 # Rows for each inducing point from which the last word is that of the rows themselves, and how many of them are asked.
 _CHECKED_FROM, _CHECKED = 4, 2000
+# Nats per observation that are no difference: inputs that say nothing leave a constant.
+_NOTHING = 0.05
 # The smallest step between observations, in standard deviations, above which they are rounded coarsely.
 _COARSE = 0.1
 # Points that explain all but this part of the prior variance at the data are enough.
@@ -145,34 +147,54 @@ def _with_last_word(key: Key, model: _Model, rows: Rows, z: np.ndarray, points: 
 def worse_than_constant(posterior: Posterior) -> str | None:
     """What to warn of where rows are predicted worse than by a constant distribution; None if they are not.
 
-    The rows are those of the fit, which says little of new ones where there is a point for each. It is for such a fit
-    as has few points for its rows, whose evidence no search has seen.
+    Rows are predicted from all the others where the number of points was chosen by such predictions. With points that
+    are few for their rows, some rows of the fit are; where there is a point for each, that would say little.
     """
     target, likelihood = posterior.target, posterior.likelihood
-    x, y = np.asarray(target.x), np.asarray(target.y)
+    y = np.asarray(target.y)
     is_real = in_units(likelihood, 0.0, 1.0) is not None and likelihood.num_latents == 1
-    if len(y) < _CHECKED_FROM * target.basis.size or not (is_real or likelihood.is_binary) or np.ptp(y) == 0:
+    if not (is_real or likelihood.is_binary) or np.ptp(y) == 0:
+        return None
+    score = _left_out_score(posterior)
+    if score is None:
+        score = _own_score(posterior)
+    share = float(np.average(y, weights=target.weights))
+    spread = float(np.average(np.square(y - share), weights=target.weights))
+    constant = (
+        -0.5 * np.log(2.0 * np.pi * np.e * spread)
+        if is_real
+        else share * np.log(share) + (1.0 - share) * np.log1p(-share)
+    )
+    if score is None or not score < constant - _NOTHING:
+        return None
+    return (
+        f"Rows of the data are predicted with {score:.3g} nats per observation, and would be with {constant:.3g} by a "
+        f"constant distribution: the hyperparameters do not suit {target.basis.size} inducing points, or the inputs "
+        "say nothing of the target. Look at the columns, or give a number, `n_inducing=1024`, with which hyperparameters "
+        "are learned together, or a larger one."
+    )
+
+
+def _left_out_score(posterior: Posterior) -> float | None:
+    """Mean log density of each row given all others, where the choice of points has measured it."""
+    selection = posterior.selection
+    if selection is None:
+        return None
+    score = selection.score[np.flatnonzero(selection.sizes == selection.num_inducing)]
+    return -float(score[0]) if len(score) and np.isfinite(score[0]) else None
+
+
+def _own_score(posterior: Posterior) -> float | None:
+    """Mean log density of some rows of the fit that are no inducing points; None where points are not few."""
+    target = posterior.target
+    x, y = np.asarray(target.x), np.asarray(target.y)
+    if len(y) < _CHECKED_FROM * target.basis.size:
         return None
     some = np.unique(np.linspace(0, len(y) - 1, min(len(y), _CHECKED)).round().astype(int))
     # A row that is an inducing point has no residual, which no new input is without.
     points = {point.tobytes() for point in np.ascontiguousarray(target.basis.inducing_points)}
     some = np.array([row for row in some if np.ascontiguousarray(x[row]).tobytes() not in points], dtype=int)
-    if not len(some):
-        return None
-    score = float(np.mean(posterior.log_predictive_density(x[some], y[some])))
-    share = float(np.mean(y))
-    constant = (
-        -0.5 * np.log(2.0 * np.pi * np.e * np.var(y))
-        if is_real
-        else share * np.log(share) + (1.0 - share) * np.log1p(-share)
-    )
-    if not score < constant:
-        return None
-    return (
-        f"{len(some)} rows of the data are predicted with {score:.3g} nats per observation, and would be with "
-        f"{constant:.3g} by a constant distribution: the hyperparameters do not suit {target.basis.size} inducing "
-        "points. Give a number, `n_inducing=1024`, with which they are learned together, or a larger one."
-    )
+    return float(np.mean(posterior.log_predictive_density(x[some], y[some]))) if len(some) else None
 
 
 def _leaves_much(prior: GaussianProcess, rows: Rows) -> bool:
