@@ -170,8 +170,8 @@ def worse_than_constant(posterior: Posterior) -> str | None:
     return (
         f"Rows of the data are predicted with {score:.3g} nats per observation, and would be with {constant:.3g} by a "
         f"constant distribution: the hyperparameters do not suit {target.basis.size} inducing points, or the inputs "
-        "say nothing of the target. Look at the columns, or give a number, `n_inducing=1024`, with which hyperparameters "
-        "are learned together, or a larger one."
+        "say nothing of the target. Look at the columns, or give a number, `n_inducing=1024`, with which "
+        "hyperparameters are learned together, or a larger one."
     )
 
 
