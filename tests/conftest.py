@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
+from kosambi._core import programs
 
 # Processes that tests start leave nothing in the user's cache folder.
 os.environ["KOSAMBI_COMPILATION_CACHE"] = "off"
@@ -21,6 +22,8 @@ if jax.config.jax_compilation_cache_dir is None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 # Memory maps of a process above which compiled programs are thrown away: at 65,530 the compiler crashes.
 MOST_MAPS = 30_000
+# Later than a user's process does, since tests come back to the same shapes again and again.
+programs.MAX_MAPS = 20_000
 # Examples that fit and sample for more than two seconds, of things that tests beside them check closely.
 SLOW_EXAMPLES = (
     "kosambi.plots._labels.reliability",

@@ -39,6 +39,7 @@ from kosambi.likelihoods import Gaussian
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
 
+POINTS = "points"
 CHUNK = 4096
 """Rows at a time, where there are so many."""
 KEPT_BYTES = 2**30

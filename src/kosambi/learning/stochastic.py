@@ -26,13 +26,14 @@ from kosambi._core.types import Array
 from kosambi.basis.points import whitened_features
 from kosambi.kernels import column_scales
 from kosambi.learning.layout import Layout, Model, rebuilt
+from kosambi.learning.points import POINTS
 from kosambi.learning.task import Found, Task
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
 
 BATCH = 2048
 """Rows of one step."""
-STEPS, MOST_STEPS = 400, 1600
+STEPS, MOST_STEPS = 240, 1600
 """Steps, at least and at most."""
 EPOCHS = 8.0
 """How often each row is seen, on average, within these limits."""
@@ -74,16 +75,20 @@ def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:
     held = lift((found.model, prior, bounds.centre, bounds.width, bounds.lower, bounds.upper, bounds.scale, scales))
     vector = np.clip(task.layout.vector(found.model), bounds.lower, bounds.upper)
     state = _begun(vector, points / scales, latents)
-    values = []
+    values: list[np.ndarray] = []
+    notes: tuple[str, ...] = ()
+    # Arrays, so that another number of rows compiles nothing again.
+    factors = lift((np.asarray(float(number)), np.asarray(len(pool) / BATCH)))
     task.show.update("all rows", 0, number)
     with task.stop:
         for start in range(0, number, AT_ONCE):
             rows = task.generator.choice(pool, size=(AT_ONCE, BATCH), replace=len(pool) < AT_ONCE * BATCH)
             data = lift((np.asarray(task.x)[rows], np.asarray(task.y)[rows], counts[rows]))
             places = np.arange(start, start + AT_ONCE, dtype=float)
-            further, bound = _steps(task.layout, state, *held, *data, places, float(number), len(pool) / BATCH)
+            further, bound = _steps(task.layout, state, *held, *data, places, *factors)
             if not np.all(np.isfinite(np.asarray(bound))):
                 task.record.failures += AT_ONCE
+                notes = (f"Steps on batches of rows were not finite after {start} of {number}; those before count.",)
                 break
             state = further
             task.record.moves += AT_ONCE
@@ -97,6 +102,7 @@ def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:
     return dataclasses.replace(
         found,
         model=at_rest(task.layout.model(last, found.model)),
+        strategy=POINTS,
         inducing_points=np.ascontiguousarray(np.asarray(state.points) * scales),
         objective=evidence - 0.5 * float(away @ away),
         log_evidence=evidence,
@@ -105,6 +111,7 @@ def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:
         iterations=found.iterations + len(values) * AT_ONCE,
         num_rows=len(pool),
         is_exact=False,
+        warnings=(*found.warnings, *notes),
     )
 
 
@@ -132,8 +139,8 @@ def _steps(
     y: Array,
     counts: Array,
     places: Array,
-    number: Array | float,
-    factor: Array | float,
+    number: Array,
+    factor: Array,
 ) -> tuple[_State, Array]:
     """One step for each batch, and an estimate of the bound at each."""
 

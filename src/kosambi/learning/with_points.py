@@ -18,7 +18,7 @@ from kosambi.basis import inducing
 from kosambi.kernels import column_scales
 from kosambi.learning import stochastic
 from kosambi.learning.layout import Model, rebuilt, without_kernel
-from kosambi.learning.points import PointEvaluator
+from kosambi.learning.points import POINTS, PointEvaluator
 from kosambi.learning.rows import num_support, subset, thinned
 from kosambi.learning.search import Minimum, minimise
 from kosambi.learning.starts import Limits, usual_limits
@@ -26,7 +26,6 @@ from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
 from kosambi.learning.without_points import EXACT_ROWS, SITE_ROWS, WithoutPoints
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 
-POINTS = "points"
 MAX_ROWS = 2000
 """Rows, at least, that points and hyperparameters are learned from together, when their number is not given."""
 MAX_SUPPORT = 5000
