@@ -8,7 +8,8 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi.learning.exact import ExactEvaluator
+from kosambi.errors import HyperparameterWarning
+from kosambi.learning.exact import ExactEvaluator, leave_one_out
 from kosambi.learning.layout import Model, lay_out, rebuilt
 from kosambi.learning.rows import Block
 from tests.learning.curves import KEY, NOISE, curve, unlearned
@@ -235,3 +236,33 @@ def test_same_key_same_numbers_with_the_switch_off_and_on_and_float64_at_rest():
         for ours, theirs in zip(jax.tree.leaves(fit[:2]), first, strict=True):
             np.testing.assert_array_equal(ours, theirs)
         np.testing.assert_array_equal(fit[2].trace, found[0][0][2].trace)
+
+
+def test_a_model_that_predicts_worse_than_a_constant_is_warned_of():
+    rng, x, f = curve(30, 60, 5.0)
+    y = f + 0.1 * rng.normal(size=60)
+    # A noise that is far too small, and that may not change.
+    with pytest.warns(HyperparameterWarning) as caught:
+        ko.fit_hyperparameters(
+            KEY, k.SquaredExponential(100.0), lk.Gaussian(1e-3), x, y, freeze=["kernel.lengthscale", "likelihood"]
+        )
+    assert any("by a constant distribution" in str(one.message) for one in caught)
+
+
+def test_rows_left_out_against_fits_without_them():
+    rng, x, f = curve(31, 12, 4.0)
+    y, noise = f + 0.2 * rng.normal(size=12), lk.Gaussian(0.2)
+    prior, counts = ko.GaussianProcess(k.Matern52(1.0, 1.3), 0.1), np.resize([1.0, 2.0, 0.0], 12)
+    given = Model(prior.kernel, prior.mean, noise)
+    layout = lay_out(given)
+    with jax.enable_x64(True):
+        found = leave_one_out(layout, layout.vector(given), given, prior, Block(x, y, counts, noise))
+    each = []
+    for n in np.flatnonzero(counts):
+        rest = np.setdiff1d(np.flatnonzero(counts), [n])
+        gram = prior.covariance(x[rest]) + np.diag(0.04 / counts[rest])
+        load = np.linalg.solve(gram, prior.covariance(x[rest], x[[n]]))[:, 0]
+        mean = 0.1 + load @ (y[rest] - 0.1)
+        variance = 1.3 - load @ prior.covariance(x[rest], x[[n]])[:, 0] + 0.04 / counts[n]
+        each.append(scipy.stats.norm.logpdf(y[n], mean, np.sqrt(variance)))
+    assert found == pytest.approx(np.average(each, weights=counts[counts > 0]), rel=1e-9)

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 
 from kosambi.kernels import column_scales
 from kosambi.learning.dense import SiteEvaluator
-from kosambi.learning.exact import ExactEvaluator
+from kosambi.learning.exact import ExactEvaluator, leave_one_out
 from kosambi.learning.families import FAMILIES, ROWS, AnyFamily, with_family
 from kosambi.learning.layout import Model, rebuilt
 from kosambi.learning.neighbors import refined
@@ -37,12 +37,16 @@ SITE_ROWS = 640
 """Up to how many rows any other likelihood has the bound of all rows together."""
 SITE_BLOCK, SITE_BLOCKS = 512, 8
 """Rows of a block for one latent function, and how many blocks, where there are more."""
+FEWEST_CHECKED = 20
+"""Rows, at least, whose predictions say something of the model."""
 SHORT = 12
 """Iterations of a short search."""
 # Lengthscales in units of √D standard deviations, and noise as a share of the standard deviation, to begin from.
 _REACHES, _SHARES = (0.2, 0.6, 2.0), (0.1, 0.5)
 # How many periods are tried, between a fiftieth of the width of the data and all of it.
 _PERIODS = 24
+# Nats per observation that are no difference: inputs that say nothing leave a constant.
+_NOTHING = 0.05
 # So few more rows than a start needs are not worth a subset.
 _HARDLY_MORE = 1.25
 
@@ -154,6 +158,24 @@ class WithoutPoints(AbstractStrategy):
             return found
         task.show.update("all rows")
         return refined(task, rebuilt(task.prior, found.model), found)
+
+    def check(self, found: Found) -> Found:
+        """Some rows, each predicted from the others, against a constant distribution; exact evidence only."""
+        task, rows = self.task, np.intersect1d(self._few, self.pool)
+        if found.strategy != EXACT or len(rows) < FEWEST_CHECKED:
+            return found
+        (block,) = gathered((self._few,), task.x, task.y, task.counts, task.likelihood)
+        model = found.model._replace(likelihood=found.model.likelihood.at_rows(self._few))
+        score = leave_one_out(task.layout, task.layout.vector(found.model), model, self.prior, block)
+        constant = -0.5 * float(np.log(2.0 * np.pi * np.e * np.var(np.asarray(task.y)[rows])))
+        if score > constant - _NOTHING:
+            return found
+        note = (
+            f"Rows that are left out are predicted with {score:.3g} nats per observation, and would be with "
+            f"{constant:.3g} by a constant distribution. Give the prior a mean that suits y, another kernel, or inputs "
+            "that say more."
+        )
+        return dataclasses.replace(found, warnings=(*found.warnings, note))
 
     def rows(self, model: Model) -> tuple[Int[np.ndarray, " B"], ...]:
         """Blocks of rows, near ones by the lengthscales of the model; one block where all rows fit."""
