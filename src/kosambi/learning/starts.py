@@ -123,7 +123,7 @@ def start(
     x: Array,
     y: Array,
     scales: Scales,
-    beginning: Beginning = Beginning(),  # noqa: B008
+    beginning: Beginning = Beginning(),
 ) -> Model:
     """A model to begin with."""
     kernel = _spread(prior.kernel, scales.columns, beginning.reach)
