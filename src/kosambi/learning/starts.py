@@ -123,9 +123,10 @@ def start(
     x: Array,
     y: Array,
     scales: Scales,
-    beginning: Beginning = Beginning(),
+    beginning: Beginning | None = None,
 ) -> Model:
-    """A model to begin with."""
+    """A model to begin with; of the usual size when nothing else is asked for."""
+    beginning = Beginning() if beginning is None else beginning
     kernel = _spread(prior.kernel, scales.columns, beginning.reach)
     if beginning.period is not None:
         kernel = _with_period(kernel, beginning.period * np.ptp(x, axis=0))
