@@ -237,6 +237,7 @@ def test_all_is_every_distinct_row():
     assert posterior.selection is None
 
 
+@pytest.mark.slow
 def test_auto_potential_is_the_default():
     few = {"num_inducing": 3, "num_particles": 20}
     default, auto, projected = (

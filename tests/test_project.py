@@ -37,7 +37,8 @@ def test_the_readme_example_is_short_and_prints():
     assert "print(" in block
 
 
-@pytest.mark.parametrize("script", cases(EXAMPLES, quick=["prior_functions.py"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("script", EXAMPLES)
 def test_examples_run(script, tmp_path):
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / script), "--out", str(tmp_path / "out")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

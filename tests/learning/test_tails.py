@@ -49,6 +49,7 @@ def test_without_outliers_the_kernel_is_that_of_gaussian_noise(likelihood):
     assert float(learned.scale) != pytest.approx(0.7 * float(noise.noise), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_outliers_have_spoiled_is_learned_again_with_the_tails(monkeypatch):
     x, y = smooth_data(outliers=0.1)
     kernel, learned, report = learn(x, y, ko.likelihoods.StudentT(scale=0.5))

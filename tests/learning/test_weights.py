@@ -88,6 +88,7 @@ def test_the_number_of_points_can_be_left_to_infer():
     assert report.converged
 
 
+@pytest.mark.slow
 def test_a_kernel_for_classes_finds_the_column_that_matters():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3))

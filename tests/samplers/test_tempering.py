@@ -84,6 +84,7 @@ def test_evidence_against_quadrature(drawn):
     assert abs(found.value - evidence) < 4.0 * found.standard_error + 1e-3
 
 
+@pytest.mark.slow
 def test_evidence_of_labels_against_quadrature():
     labels = np.array([1.0, 1.0, 0.0, 1.0] * 3)
     target = ko.Target(TWO_POINTS, ko.likelihoods.Bernoulli(), X, labels, "projected")
@@ -133,7 +134,7 @@ def test_signs_moves_and_modes():
     assert "4 modes" in str(modes)
 
 
-@pytest.mark.parametrize("x64", cases([False, True], quick=["False"]), indirect=True)
+@pytest.mark.slow
 def test_the_same_key_gives_the_same_draws_with_the_switch_off_and_on(x64):
     target = PROBLEMS["shift"]
     first, report = ko.sample(jax.random.key(4), target, "tempering", num_particles=64, progress=False)

@@ -181,7 +181,12 @@ def test_the_gaussian_shortcut_holds_no_data():
     assert all(len(X) not in np.shape(leaf) for leaf in jax.tree.leaves(target.term))
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.likelihood.is_convex])
+@pytest.mark.parametrize(
+    "name",
+    cases(
+        [name for name, case in CASES.items() if case.likelihood.is_convex], quick=["Gaussian", "Bernoulli", "Laplace"]
+    ),
+)
 def test_jensen(name):
     case, basis = CASES[name], BASES["Ritz"]
     pair = [ko.Target(basis, case.likelihood, X, observations(case), kind) for kind in ("projected", "optimal")]
