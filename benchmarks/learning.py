@@ -4,7 +4,7 @@ python -m benchmarks.learning --out learning.json [--tables small large] [--rows
 
 * small: a fit of the estimators in a new process each, once cold and once more with other rows of the same number:
   seconds in all, of learning and of compilation, test NLL (log loss), that of a constant distribution, warnings.
-* large: kin40k and protein, nine tenths of the rows (`default_rng(0).permutation`).
+* large: kin40k, protein and covtype (two classes), nine tenths of the rows (`default_rng(0).permutation`).
 
 NLL is that of the standardised target. Data are read from `reproduction/data`, or the folder in `KOSAMBI_DATA`.
 """
@@ -43,7 +43,7 @@ SMALL = (
     ("wine_quality", "ordinal"),
     ("iris", "labels"),
 )
-LARGE = ("kin40k", "protein")
+LARGE = (("kin40k", "gaussian"), ("protein", "gaussian"), ("covtype", "labels"))
 
 
 def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +136,7 @@ def main() -> None:
         return
     result: dict[str, Any] = describe() | {"fits": []}
     plan = [(*case, options.rows, 2) for case in SMALL] if "small" in options.tables else []
-    plan += [(name, "gaussian", 10**9, 1) for name in LARGE] if "large" in options.tables else []
+    plan += [(*case, 10**9, 1) for case in LARGE] if "large" in options.tables else []
     for case in plan:
         for number, found in enumerate(in_new_process(*case)):
             result["fits"].append(found)
