@@ -294,3 +294,33 @@ def test_values_that_the_model_does_not_suit_are_warned_of():
         quick(x, np.sin(3.0 * x[:, 0]))
     with pytest.warns(HyperparameterWarning, match="9 inducing points instead of 40"):
         quick(np.tile(np.arange(9.0), 6)[:, None], rng.normal(size=54), num_inducing=40)
+
+
+def test_an_interruption_leaves_a_noise_for_each_row():
+    rng, x, f = curve(29, 60, 5.0)
+    noise = rng.uniform(0.05, 0.2, 60)
+
+    class Interrupting(with_points.PointEvaluator):
+        def __call__(self, vector, points):
+            found = super().__call__(vector, points)
+            if len(calls) == 3:
+                calls.append(None)
+                raise KeyboardInterrupt
+            calls.append(None)
+            return found
+
+    calls = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(with_points, "PointEvaluator", Interrupting)
+        with pytest.warns(HyperparameterWarning, match="interrupted"):
+            _, likelihood, report = quick(
+                x,
+                f + noise * rng.normal(size=60),
+                lk.Gaussian(noise),
+                num_inducing=12,
+                max_rows=40,
+                on_interrupt="return",
+            )
+    np.testing.assert_array_equal(likelihood.noise, noise)
+    assert not report.converged
+    assert np.isfinite(report.log_evidence)

@@ -69,3 +69,21 @@ def test_rows_that_count_twice_are_two_rows_and_those_of_weight_zero_are_not_loo
         whole = PointEvaluator(lay_out(given), given, prior, X, Y, counts, None)
         whole(lay_out(given).vector(given), report.inducing_points)
     assert report.log_evidence == pytest.approx(whole.evidence, abs=0.02 * 3000)
+
+
+@pytest.mark.usefixtures("few_rows")
+def test_rows_that_clusters_are_made_of_are_learned_from_in_batches_too(monkeypatch):
+    monkeypatch.setattr(with_points, "CLUSTERED", 10_000)
+    monkeypatch.setattr(stochastic, "STEPS", 20)
+    _, _, report = learned()
+    assert (report.strategy, report.num_rows) == ("points", 3000)
+
+
+def test_with_every_row_a_point_all_rows_are_learned_from(monkeypatch):
+    monkeypatch.setattr(with_points, "SITE_ROWS", 60)
+    prior = ko.GaussianProcess(k.SquaredExponential(1.0, 1.0), 0.0)
+    _, _, report = ko.fit_hyperparameters(
+        jax.random.key(0), prior, lk.Bernoulli(), X[:90], Y[:90], num_inducing=90, num_restarts=0
+    )
+    assert report.num_rows == 90
+    assert report.converged

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kosambi._core.checks import as_count
+from kosambi._core.parameters import parameters
 from kosambi._core.precision import host_generator, with_fields
 from kosambi._core.programs import split
 from kosambi._core.types import Key
@@ -107,8 +108,11 @@ def fitted(
     if few is not None and _leaves_much(model.prior, rows):
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
         scaled = rows.x / column_scales(model.prior.kernel, rows.x)
-        points = rows.x[inducing.kmeans(key_points, scaled, few)]
-        model = _with_last_word(key_held, model, rows, z[: len(rows.y)], points) if is_learned else model
+        chosen = inducing.kmeans(key_points, scaled, few)
+        points = rows.x[chosen]
+        if is_learned:
+            held = kept_out(host_generator(key_held), np.setdiff1d(np.arange(len(rows.y)), chosen))
+            model = _with_last_word(model, rows, z[: len(rows.y)], points, held)
     given = in_units(model.likelihood, location, scale)
     final = model.likelihood if given is None else given
     prior = prior_in_units(model.prior.kernel, np.asarray(model.prior.mean), final, location, scale)
@@ -131,17 +135,24 @@ def fitted(
     return posterior, model.report
 
 
-def _with_last_word(key: Key, model: _Model, rows: Rows, z: np.ndarray, points: np.ndarray) -> _Model:
-    """The model with the scale and the noise that suit rows which were kept out."""
-    held = kept_out(host_generator(key), len(z))
+def _with_last_word(model: _Model, rows: Rows, z: np.ndarray, points: np.ndarray, held: np.ndarray) -> _Model:
+    """The model with the scale and the noise that suit rows which were kept out; its report has these numbers."""
     noise = float(model.likelihood.noise)  # type: ignore[attr-defined]
     found = last_word(model.prior, noise, rows.x, z, rows.weights, points, held)
-    kernel = model.prior.kernel.with_factor(found.scale)
-    return dataclasses.replace(
-        model,
-        prior=with_fields(model.prior, kernel=kernel),
-        likelihood=with_fields(model.likelihood, noise=np.asarray(found.noise)),
-    )
+    if found.score < found.constant:
+        warnings.warn(
+            f"{len(held)} rows that were kept out are predicted with {found.score:.3g} nats per observation, and would "
+            f"be with {found.constant:.3g} by a constant distribution. Look at the columns, and for outliers in y.",
+            HyperparameterWarning,
+            stacklevel=7,
+        )
+    prior = with_fields(model.prior, kernel=model.prior.kernel.with_factor(found.scale))
+    likelihood = with_fields(model.likelihood, noise=np.asarray(found.noise))
+    report = model.report
+    if report is not None:
+        learned = parameters(kernel=prior.kernel, mean=prior.mean, likelihood=likelihood)
+        report = dataclasses.replace(report, parameters={p.name: np.asarray(p.value) for p in learned})
+    return _Model(prior, likelihood, report)
 
 
 def worse_than_constant(posterior: Posterior) -> str | None:

@@ -2,7 +2,7 @@
 
 The pipeline, from top to bottom: *prepare* (arguments, rows, and which strategy suits them), *start* (short searches
 from several starts on few rows, and the family of the kernel if that is open), *search* (to a maximum), *refine* (with
-all rows), *check* (rows that were kept out), *report*. What runs in a stage is the matter of one strategy:
+all rows), *check* (rows left out, against a constant), *report*. What runs in a stage is the matter of one strategy:
 
 | strategy        | for                                                      | evidence                            |
 |-----------------|----------------------------------------------------------|-------------------------------------|
@@ -32,6 +32,7 @@ from kosambi.kernels import AbstractCombination, AbstractKernel, AbstractStation
 from kosambi.learning import paper
 from kosambi.learning.families import AnyFamily, without_choice
 from kosambi.learning.layout import Layout, Model, lay_out, rebuilt
+from kosambi.learning.points import POINTS
 from kosambi.learning.report import FitReport
 from kosambi.learning.search import Record
 from kosambi.learning.tails import HeavyTails, is_heavy_tailed
@@ -90,7 +91,8 @@ def fit_hyperparameters(
             the process itself, without inducing points: exact for `Gaussian` and up to 2000 rows, a variational bound
             through Gaussian sites for other likelihoods and up to 640. More rows are taken in blocks, and with Gaussian
             noise the neighbour likelihood of all rows has the last word.
-        weights: (N,), how often each observation counts, for "evidence"; starts of the search do not look at them.
+        weights: (N,), how often each observation counts, for "evidence"; sizes that the search begins with are taken
+            from all rows that count at all.
         ard: give every stationary kernel with a single lengthscale one for each input column.
         choose_family: whether the family of the kernel, which must be `Matern32`, `Matern52` or `SquaredExponential`,
             is left to the evidence: the one of these three that makes at most 512 rows most probable goes on.
@@ -98,9 +100,9 @@ def fit_hyperparameters(
         tie: groups of parameters that have one value, [["kernel.0.lengthscale", "kernel.1.lengthscale"]].
         max_rows: rows that are learned from, at most. None, with "auto" or "all", takes all rows with one Gaussian
             noise and a `GaussianProcess`, otherwise up to 4096 in blocks; with a number of inducing points as many as
-            take some seconds together, and all rows in random batches after that. With a number of points and a number
-            here the likelihood's parameters and the mean are still learned again on all rows. For "paper" the size of
-            the subsets of nearest neighbours, 2000 and for labels 1000.
+            take some seconds together, and after that all rows in random batches; with Gaussian noise, or a number
+            here, the likelihood's parameters and the mean alone on all rows. For "paper" the size of the subsets of
+            nearest neighbours, 2000 and for labels 1000.
         num_restarts: further starts from which a short search is made, 2 when None; for "paper" the number of subsets,
             10 and for labels 5.
         max_iterations: of the main search.
@@ -129,6 +131,8 @@ def fit_hyperparameters(
         raise InputError(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
     number = inducing.as_num_inducing("num_inducing", num_inducing)
     x = as_inputs("x", x)
+    if choose_family and method == "paper":
+        raise InputError('method="paper" keeps the family of the kernel. Leave out `choose_family`.')
     given = as_prior(prior, x, ard, choose_family)
     check_density(likelihood)
     y = likelihood.check(y)
@@ -196,7 +200,7 @@ def _report(method: str, strategy: AbstractStrategy, found: Found, clock: Clock,
         objective=found.objective,
         log_evidence=found.log_evidence,
         is_exact=found.is_exact,
-        bound=np.nan if found.inducing_points is None else found.log_evidence,
+        bound=found.log_evidence if found.strategy == POINTS else np.nan,
         gradient_norm=found.gradient_norm,
         converged=found.converged and not task.stop.happened,
         parameters={p.name: np.asarray(p.value) for p in learned} | found.beside,

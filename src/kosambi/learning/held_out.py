@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 
 from kosambi._core.linalg import all_blas_threads
 from kosambi.basis.points import JITTER
+from kosambi.errors import NumericalError
 from kosambi.priors import AbstractPrior
 
 KEPT_OUT = 2000
@@ -49,9 +50,9 @@ class LastWord:
     """The score of a normal distribution with the mean and variance of the other rows."""
 
 
-def kept_out(generator: np.random.Generator, num_rows: int) -> Int[np.ndarray, " H"]:
-    """Rows to keep out."""
-    return np.sort(generator.choice(num_rows, size=min(KEPT_OUT, num_rows // 10), replace=False))
+def kept_out(generator: np.random.Generator, candidates: Int[np.ndarray, " C"]) -> Int[np.ndarray, " H"]:
+    """Rows to keep out, of those that are no inducing points: these have no residual, which no new input is without."""
+    return np.sort(generator.choice(candidates, size=min(KEPT_OUT, len(candidates) // 10), replace=False))
 
 
 @all_blas_threads()
@@ -82,7 +83,9 @@ def last_word(
     gram[np.diag_indices_from(gram)] += JITTER * np.mean(np.diagonal(gram))
     factor, status = lapack.dpotrf(gram, lower=1, clean=1)
     if status:
-        raise ValueError("The inducing points have no Cholesky factor.")
+        raise NumericalError(
+            "The covariance of the inducing points has no Cholesky factor: some are all but the same. Take fewer."
+        )
     error, used = y - np.asarray(prior.mean_at(x)), np.array(weights, dtype=np.float64)
     used[held] = 0.0
 

@@ -15,6 +15,8 @@ its gradient is that of Gaussian observations with precisions W; with g_n = W_n 
     ∂F/∂r(Z, Z) = −½ L⁻ᵀ[(I − V) Σ_n W_n ψ_nψ_nᵀ + ŵŵᵀ] L⁻¹,   ∂F/∂(likelihood) = −Σ_n E_q ∂c.
 
 It is symmetric by construction, which matters: L⁻¹ is large, and what does not cancel is far larger than the gradient.
+A site that cannot be negative leaves out what v_n adds where E_q c'' is (an outlier of Student's distribution), by
+which the gradient is off by some percent at worst.
 Rows are taken in chunks; sums are in float64; ψ is kept between the passes where it fits in memory.
 """
 

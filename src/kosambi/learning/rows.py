@@ -102,7 +102,10 @@ def subset(
     missing = [rows_of for rows_of in rare if not np.isin(rows_of, rows).any()]
     if num_labels is None and np.all(y[rows] == y[rows[0]]):
         missing = [others] if len(others := pool[y[pool] != y[rows[0]]]) else []
-    for i, rows_of in enumerate(missing[: limit - 1]):
+    values, counts_of = np.unique(y[rows], return_counts=True)
+    # In place of rows whose value occurs again.
+    spare = np.flatnonzero(counts_of[np.searchsorted(values, y[rows])] > 1)
+    for i, rows_of in zip(spare[: limit - 1], missing, strict=False):
         rows[i] = generator.choice(rows_of)
     return np.unique(rows)
 

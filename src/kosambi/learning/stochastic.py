@@ -86,7 +86,9 @@ def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:
             data = lift((np.asarray(task.x)[rows], np.asarray(task.y)[rows], counts[rows]))
             places = np.arange(start, start + AT_ONCE, dtype=float)
             further, bound = _steps(task.layout, state, *held, *data, places, *factors)
-            if not np.all(np.isfinite(np.asarray(bound))):
+            # The bound of a step is of what was before it.
+            numbers = bound, further.vector, further.points, further.precision, further.shift
+            if not all(np.all(np.isfinite(np.asarray(part))) for part in numbers):
                 task.record.failures += AT_ONCE
                 notes = (f"Steps on batches of rows were not finite after {start} of {number}; those before count.",)
                 break
@@ -106,6 +108,8 @@ def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:
         inducing_points=np.ascontiguousarray(np.asarray(state.points) * scales),
         objective=evidence - 0.5 * float(away @ away),
         log_evidence=evidence,
+        gradient_norm=np.nan,
+        is_settled=True,
         converged=len(values) * AT_ONCE >= number,
         at_bound=bounds.names_at_bound(task.layout, last),
         iterations=found.iterations + len(values) * AT_ONCE,

@@ -120,7 +120,7 @@ class AbstractStrategy(abc.ABC):
         return found
 
     def check(self, found: Found) -> Found:
-        """With warnings of what rows that were kept out say against it."""
+        """With warnings of what rows that are left out say against it."""
         return found
 
     def doubts(self, found: Found) -> tuple[str, ...]:

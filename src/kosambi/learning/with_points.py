@@ -20,7 +20,7 @@ from kosambi.learning import stochastic
 from kosambi.learning.layout import Model, rebuilt, without_kernel
 from kosambi.learning.points import POINTS, PointEvaluator
 from kosambi.learning.rows import num_support, subset, thinned
-from kosambi.learning.search import Minimum, minimise
+from kosambi.learning.search import Minimum, minimise, projected_norm
 from kosambi.learning.starts import Limits, usual_limits
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
 from kosambi.learning.without_points import EXACT_ROWS, SITE_ROWS, WithoutPoints
@@ -72,7 +72,8 @@ class WithPoints(AbstractStrategy):
         as_count("num_inducing", num_inducing, at_most=len(self._rows), limit_name=name)
         self.x, self.y = np.asarray(task.x)[self._rows], np.asarray(task.y)[self._rows]
         self.counts = None if task.counts is None else np.ascontiguousarray(np.asarray(task.counts)[self._rows])
-        distinct = len(inducing.distinct_rows(self.x))
+        self._counting = np.arange(len(self.x)) if self.counts is None else np.flatnonzero(self.counts)
+        distinct = len(inducing.distinct_rows(self.x[self._counting]))
         self.number = min(num_inducing, distinct)
         self._can_move = self.number < distinct
         self.prior = thinned(task.generator, task.prior, limit)
@@ -96,43 +97,49 @@ class WithPoints(AbstractStrategy):
         task, bounds, points = self.task, found.bounds, found.inducing_points
         assert bounds is not None
         assert points is not None
-        if not self._can_move or self._in_batches:
+        has_seen_all = not self._can_move and found.num_rows >= len(task.counting)
+        if self._in_batches or has_seen_all:
             # With every distinct row a point, nothing is left unexplained.
             return found
         task.show.update("moving inducing points")
-        found = dataclasses.replace(found, model=found.model._replace(likelihood=self._likelihood(found, self._rows)))
-        both = PointEvaluator(task.layout, found.model, self.prior, self.x, self.y, self.counts, bounds)
-        vector, rounds, before = task.layout.vector(found.model), 1, found.iterations
-        both(vector, points)
-        if found.log_evidence / found.num_rows - both.evidence / len(self.x) > CARRIED:
-            vector, points, rounds = self._in_turns(both, found, vector, points)
-        vector, points = self._together(both, bounds, vector, points)
-        most = int(np.clip(self._affordable / 4.0, FEWEST_LAST, LAST))
-        minimum = self._with_points_fixed(both, bounds, vector, points, min(most, task.max_iterations))
-        return moved_to(
+        given = dataclasses.replace(found, model=found.model._replace(likelihood=self._likelihood(found, self._rows)))
+        vector, rounds, both = task.layout.vector(found.model), 1, self._evaluator(given)
+        if self._can_move:
+            both(vector, points)
+            if self._loss(found, both.evidence) > CARRIED:
+                vector, points, rounds = self._in_turns(both, given, vector, points)
+            if not task.stop.happened:
+                vector, points = self._together(both, bounds, vector, points)
+        most = 0 if task.stop.happened else int(np.clip(self._affordable / 4.0, FEWEST_LAST, LAST))
+        # Another one, whose evidence is that of where it ends.
+        last = self._evaluator(given)
+        minimum = self._with_points_fixed(last, bounds, vector, points, min(most, task.max_iterations))
+        moved = moved_to(
             task,
-            found,
+            given,
             bounds,
             minimum,
-            both.evidence,
+            last.evidence,
             strategy=POINTS,
             inducing_points=points,
             is_exact=False,
-            is_settled=both.is_settled,
-            num_rows=len(self.x),
+            is_settled=last.is_settled,
+            num_rows=len(self._counting),
             num_support=num_support(self.prior),
             rounds=rounds,
-            iterations=before + minimum.iterations,
+            iterations=found.iterations + minimum.iterations,
         )
+        return dataclasses.replace(moved, model=moved.model._replace(likelihood=self._likelihood(moved, None)))
 
     def refine(self, found: Found) -> Found:
         """All rows in random batches; with Gaussian noise, or `max_rows`, the likelihood and the mean alone."""
         task = self.task
-        found = dataclasses.replace(found, model=found.model._replace(likelihood=self._likelihood(found, None)))
-        if len(self._rows) == len(task.x):
-            return found
         if self._in_batches:
-            return stochastic.refined(task, rebuilt(task.prior, found.model), found)
+            prior = thinned(task.generator, task.prior, MAX_SUPPORT)
+            more = stochastic.refined(task, rebuilt(prior, found.model), found)
+            return dataclasses.replace(more, num_support=num_support(prior))
+        if len(self._counting) == len(task.counting):
+            return found
         return self._without_kernel(found) if task.learns("likelihood") or task.learns("mean") else found
 
     def _without_kernel(self, found: Found) -> Found:
@@ -142,15 +149,22 @@ class WithPoints(AbstractStrategy):
         task.show.update("noise from all rows")
         layout = without_kernel(task.layout, found.model)
         prior = rebuilt(thinned(task.generator, task.prior, MAX_SUPPORT), found.model)
-        bounds = usual_limits(layout, prior, found.model, np.asarray(task.x), np.asarray(task.y))
+        used = task.counting
+        bounds = usual_limits(layout, prior, found.model, np.asarray(task.x)[used], np.asarray(task.y)[used])
         both = PointEvaluator(layout, found.model, prior, task.x, task.y, task.counts, bounds)
         minimum = self._with_points_fixed(both, bounds, layout.vector(found.model), points, LAST)
+        if not np.isfinite(minimum.value):
+            return found
         of_kernel = tuple(name for name in found.at_bound if name.startswith("kernel"))
         return dataclasses.replace(
             found,
             model=layout.model(minimum.vector, found.model),
+            objective=-minimum.value,
             log_evidence=both.evidence,
+            gradient_norm=max(found.gradient_norm, projected_norm(minimum, bounds.lower, bounds.upper, bounds.scale)),
             converged=found.converged and minimum.converged,
+            iterations=found.iterations + minimum.iterations,
+            is_settled=both.is_settled,
             at_bound=(*of_kernel, *bounds.names_at_bound(layout, minimum.vector)),
         )
 
@@ -161,46 +175,59 @@ class WithPoints(AbstractStrategy):
             return found.model.likelihood
         return given if rows is None else given.at_rows(rows)
 
+    def _evaluator(self, given: Found) -> PointEvaluator:
+        return PointEvaluator(self.task.layout, given.model, self.prior, self.x, self.y, self.counts, given.bounds)
+
+    def _loss(self, found: Found, evidence: float) -> float:
+        """Nats per observation that the points lose against what was found without them, on rows of the same weight."""
+        weight = 1.0 if self.counts is None else float(np.mean(self.counts[self._counting]))
+        return (found.log_evidence / found.num_rows - evidence / len(self._counting)) / weight
+
     @property
     def _affordable(self) -> float:
         """Iterations that take no longer than they should."""
         return (_GAUSSIAN_WORK if self._is_gaussian else _WORK) / (len(self.x) * self.number**2)
 
     def _chosen(self, model: Model) -> Float[np.ndarray, "M D"]:
-        """Points to begin with."""
-        if len(self.x) <= MANY * self.number:
-            return choose_points(rebuilt(self.prior, model), self.x, self.number)
+        """Points to begin with, among the rows that count."""
+        x = self.x[self._counting]
+        if len(x) <= MANY * self.number:
+            return choose_points(rebuilt(self.prior, model), x, self.number)
         key = jax.random.key(int(self.task.generator.integers(2**31)))
-        scaled = self.x / column_scales(model.kernel, self.x)
-        return np.ascontiguousarray(self.x[inducing.kmeans(key, scaled, self.number)])
+        chosen = inducing.kmeans(key, x / column_scales(model.kernel, x), self.number)
+        return np.ascontiguousarray(x[chosen])
 
     def _in_turns(
-        self, both: PointEvaluator, found: Found, vector: np.ndarray, points: np.ndarray
+        self, both: PointEvaluator, given: Found, vector: np.ndarray, points: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """Hyperparameters with points as they are, and points again for these, while that gains much."""
-        bounds, before = found.bounds, np.inf
+        bounds, lowest, best = given.bounds, np.inf, (vector, points)
         assert bounds is not None
-        for number in range(MAX_ROUNDS):
+        rounds = 0
+        while rounds < MAX_ROUNDS:
+            rounds += 1
             minimum = self._with_points_fixed(both, bounds, vector, points, ROUND)
-            vector = minimum.vector
-            if before - minimum.value < max(_GAIN, _GAIN_PER_ROW * len(self.x)) or self.task.stop.happened:
-                return vector, points, number + 1
-            points = self._chosen(self.task.layout.model(vector, found.model))
-            before = minimum.value
-        return vector, points, MAX_ROUNDS
+            gain, vector = lowest - minimum.value, minimum.vector
+            if gain > 0:
+                lowest, best = minimum.value, (vector, points)
+            if not gain > max(_GAIN, _GAIN_PER_ROW * len(self._counting)) or self.task.stop.happened:
+                break
+            points = self._chosen(self.task.layout.model(vector, given.model))
+        return *best, rounds
 
     def _together(
         self, both: PointEvaluator, bounds: Limits, vector: np.ndarray, points: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Better hyperparameters and points; these stay within the range of the data."""
-        size, spread = len(vector), np.std(self.x, axis=0)
+        x, size = self.x[self._counting], len(vector)
+        spread = np.std(x, axis=0)
         scales = np.where(spread > 0, spread, 1.0)
 
         def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
             value, slope, push = both(flat[:size], flat[size:].reshape(points.shape) * scales)
             return value, np.concatenate([slope, (push * scales).ravel()])
 
-        edges = [np.tile(edge / scales, len(points)) for edge in (self.x.min(axis=0), self.x.max(axis=0))]
+        edges = [np.tile(edge / scales, len(points)) for edge in (x.min(axis=0), x.max(axis=0))]
         own = self.task.record.beside()
         best = minimise(
             objective,

@@ -103,9 +103,13 @@ class WithoutPoints(AbstractStrategy):
         ends = []
         for number, vector in enumerate(starts):
             task.show.update(f"start {number + 1} of {len(starts)}")
-            ends.append(self._short(given, bounds, vector))
+            with task.stop:
+                ends.append(self._short(given, bounds, vector))
             if task.stop.happened:
                 break
+        if not ends:
+            # Nothing to return.
+            raise KeyboardInterrupt
         best = min(ends, key=lambda end: end[0].value)
         if isinstance(given.kernel, AnyFamily) and not task.stop.happened:
             best = self._best_family(given, bounds, *best)
@@ -217,8 +221,9 @@ class WithoutPoints(AbstractStrategy):
             if number == int(given.kernel.family) or self.task.stop.happened:  # type: ignore[attr-defined]
                 continue
             self.task.show.update(f"trying {family.__name__}")
-            other = self._short(with_family(given, number), bounds, minimum.vector)
-            best = min(best, other, key=lambda end: end[0].value)
+            with self.task.stop:
+                other = self._short(with_family(given, number), bounds, minimum.vector)
+                best = min(best, other, key=lambda end: end[0].value)
         return best
 
 
@@ -235,4 +240,5 @@ def _sizes(num_latents: int, strategy: str, num_rows: int, max_rows: int | None)
         # All rows, also those that do not count, so that shapes stay the same.
         return (2**62 if max_rows is None else limit), 1
     number = most if max_rows is None else min(most, math.ceil(limit / block))
-    return min(block, limit // number), number
+    # Rounded, so that data of about as many rows compile nothing again.
+    return min(block, max(32, limit // number // 32 * 32)), number

@@ -31,7 +31,7 @@ from kosambi.target import Target
 LOW_SUPPORT = 0.05
 """Inputs with less support than this are warned of."""
 # Components times inputs of one block.
-_VALUES_AT_ONCE = 2**22
+_VALUES_AT_ONCE = 2**21
 
 
 class Latent(NamedTuple):
