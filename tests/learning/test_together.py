@@ -43,9 +43,11 @@ def test_the_bound_is_that_of_what_is_returned_and_no_small_change_raises_it(lik
         return evaluate.evidence
 
     bound = bound_at(report.inducing_points)
-    if isinstance(noise, ko.likelihoods.Gaussian):
+    is_gaussian = isinstance(noise, ko.likelihoods.Gaussian)
+    if is_gaussian:
         assert bound == pytest.approx(float(ko.log_evidence(prior, noise, x, y, report.inducing_points)), abs=1e-6)
-    assert report.log_evidence == pytest.approx(bound, abs=1e-4)
+    # Sites that begin elsewhere settle to the same bound up to what an update may still promise.
+    assert report.log_evidence == pytest.approx(bound, abs=1e-6 if is_gaussian else 1e-4)
     assert report.bound == report.log_evidence
     rng = np.random.default_rng(0)
     for step, fall in ((0.01, 0.0), (0.1, 1.0)):
