@@ -23,6 +23,8 @@ from reproduction.comparison.scores import normal_latent
 BATCH = 1024
 # A window of steps that lowers the loss by less than this has converged.
 WINDOW, TOLERANCE = 500, 1e-3
+WATCHED = 50
+"""Steps between two looks of whoever watches."""
 
 
 class Trained(NamedTuple):
@@ -68,8 +70,18 @@ def r_kernel(kernel: ko.kernels.SquaredExponential, points: np.ndarray) -> Any:
     return SmoothedKernel()
 
 
-def as_practitioner(train: Part, likelihood: str, number: int, seed: int, limit: float) -> Trained:
-    """Adam until a window of steps no longer lowers the loss, or the time is over; x must be standardised."""
+def as_practitioner(
+    train: Part,
+    likelihood: str,
+    number: int,
+    seed: int,
+    limit: float,
+    watch: Callable[[float, Trained], None] | None = None,
+) -> Trained:
+    """Adam until a window of steps no longer lowers the loss, or the time is over; x must be standardised.
+
+    `watch` is called every `WATCHED` steps with the seconds of training so far, to which its own do not count.
+    """
     import gpytorch
     import torch
 
@@ -93,6 +105,12 @@ def as_practitioner(train: Part, likelihood: str, number: int, seed: int, limit:
         loss.backward()
         optimiser.step()
         losses.append(float(loss.detach()))
+        if watch is not None and len(losses) % WATCHED == 0:
+            looked = time.perf_counter()
+            watch(looked - began, Trained(model, noise, {}))
+            model.train()
+            noise.train()
+            began += time.perf_counter() - looked
         if len(losses) % WINDOW == 0 and len(losses) >= 2 * WINDOW:
             before, now = float(np.mean(losses[-2 * WINDOW : -WINDOW])), float(np.mean(losses[-WINDOW:]))
             converged = bool(before - now < TOLERANCE * max(1.0, abs(now)))

@@ -22,6 +22,7 @@ Rows are taken in chunks; sums are in float64; ψ is kept between the passes whe
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import NamedTuple
 
@@ -46,6 +47,9 @@ CHUNK = 4096
 """Rows at a time, where there are so many."""
 KEPT_BYTES = 2**30
 """Memory that ψ may take between the passes; beyond it is computed again."""
+# Rows times squared points from which several threads of the BLAS are worth it: they wait for each other by turning in
+# circles, and where other work has the cores, small products then take a hundred times as long.
+_MUCH = 2**30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,11 +113,17 @@ class PointEvaluator:
             arrays = np.asarray(x)[filled], np.asarray(y)[filled], own
             self._chunks.append(_Chunk(slice(start, start + size), *lift(arrays), lift(model)))
 
-    @all_blas_threads()
     def __call__(
         self, vector: Float[np.ndarray, " P"], points: Float[np.ndarray, "M D"]
     ) -> tuple[float, Float[np.ndarray, " P"], Float[np.ndarray, "M D"]]:
         """Value, and gradients in the free numbers and in the points; not finite where there is no evidence."""
+        work = len(self._chunks) * self._chunks[0].y.shape[0] * len(points) ** 2
+        with all_blas_threads() if work > _MUCH else contextlib.nullcontext():
+            return self._evaluate(vector, points)
+
+    def _evaluate(
+        self, vector: Float[np.ndarray, " P"], points: Float[np.ndarray, "M D"]
+    ) -> tuple[float, Float[np.ndarray, " P"], Float[np.ndarray, "M D"]]:
         failed = np.inf, np.full(len(vector), np.nan), np.full(points.shape, np.nan)
         q = _Posterior.of(self, vector, points)
         if q is None:
