@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-oldest lint style types quick-tests format docs test-reproduction reproduce reproduce-quick clean
+.PHONY: help demo test test-slow test-soak test-oldest lint style types quick-tests format docs test-reproduction reproduce reproduce-quick clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ test: style $(VENV)/.xla-flags ## lint, and all tests but the slow ones
 
 test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
 	$(PYTEST) -m slow
+
+test-soak: $(VENV)/.dev-installed ## a process that fits 300 models of 300 shapes, half an hour
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m soak
 
 .venv-oldest/.installed: pyproject.toml tests/oldest.py
 	$(PYTHON) -m venv --clear .venv-oldest

@@ -61,7 +61,7 @@ def test_forty_fits_of_forty_shapes():
     assert most < 20_000
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_three_hundred_fits_of_three_hundred_shapes():
     most, drops, early, late = run(300)
     assert most < 20_000

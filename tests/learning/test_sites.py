@@ -41,6 +41,41 @@ def test_gaussian_noise_has_its_exact_evidence_and_no_update_is_needed():
     assert -value == pytest.approx(dense.logpdf(y), rel=1e-10)
 
 
+def test_observations_left_out_are_those_of_gaussian_noise_in_closed_form():
+    y = np.sin(X[:, 0]) + 0.3 * RNG.normal(size=24)
+    with jax.enable_x64(True):
+        found = evaluator(lk.Gaussian(0.3), y).leave_one_out(at_given(lk.Gaussian(0.3)))
+    precision = np.linalg.inv(PRIOR.covariance(X) + 0.09 * np.eye(24))
+    miss = (precision @ (y - 0.1)) / np.diag(precision)
+    expected = scipy.stats.norm.logpdf(miss, 0.0, np.diag(precision) ** -0.5)
+    assert found == pytest.approx(np.mean(expected), rel=1e-9)
+
+
+def test_observations_left_out_agree_with_fits_to_all_others():
+    y = np.sin(X[:, 0]) + 0.3 * RNG.standard_t(3, size=24)
+    likelihood, gram = lk.StudentT(3.0, 0.3), PRIOR.covariance(X)
+    expected = []
+    with jax.enable_x64(True):
+        found = evaluator(likelihood, y).leave_one_out(at_given(likelihood))
+        for n in range(24):
+            others = np.delete(np.arange(24), n)
+            rest = np.array(gram[np.ix_(others, others)], order="F")
+            q, _ = settled(likelihood, rest, np.full(23, 0.1), y[others], np.ones(23))
+            cross = np.linalg.solve(rest, gram[others, n])
+            # V = K − K W^½B⁻¹W^½ K at the others, so that f_n given them has their mean and variance carried over.
+            mean = 0.1 + cross @ (q.mean[:, 0] - 0.1)
+            width = np.diag(1.0 / np.maximum(q.sites.precision[:, 0], 1e-300))
+            inner = rest - rest @ np.linalg.solve(rest + width, rest)
+            variance = gram[n, n] - cross @ gram[others, n] + cross @ inner @ cross
+            expected.append(float(likelihood.log_predictive_density(y[n : n + 1], [mean], [variance**0.5])[0]))
+    assert found == pytest.approx(np.mean(expected), abs=0.02)
+    # Observations that are not left out look far more probable.
+    with jax.enable_x64(True):
+        q, _ = settled(likelihood, np.array(gram, order="F"), np.full(24, 0.1), y, np.ones(24))
+        seen = likelihood.log_predictive_density(y, q.mean[:, 0], np.sqrt(q.variance[:, 0]))
+    assert np.mean(seen) > np.mean(expected) + 0.1
+
+
 @pytest.mark.parametrize("name", cases(["Bernoulli", "StudentT", "Poisson", "Gamma"], quick=["Bernoulli", "StudentT"]))
 def test_below_the_evidence_by_quadrature_and_close_to_it(name):
     case = CASES[name]

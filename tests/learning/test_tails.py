@@ -1,4 +1,4 @@
-"""Noise with heavy tails: the kernel of Gaussian noise, unless tails matter much."""
+"""Noise with heavy tails: the kernel of Gaussian noise, or one learned with the tails if it predicts better."""
 
 import dataclasses
 

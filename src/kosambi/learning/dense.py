@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.precision import compiled
+from kosambi._core.precision import at_rest, compiled
 from kosambi._core.types import Array
 from kosambi.learning.exact import AbstractBlockEvaluator
 from kosambi.learning.layout import Layout, Model, rebuilt
@@ -78,6 +78,24 @@ class SiteEvaluator(AbstractBlockEvaluator):
 
     def _keep(self) -> None:
         self._best, self.is_settled = list(self._last), all(self._has_settled)
+
+    def leave_one_out(self, vector: Float[np.ndarray, " P"]) -> float:
+        """Mean log density of each observation given the sites of all others of its block; one latent function.
+
+        Without its own site f_n has the variance v_n/(1 − W_n v_n) and the mean (m_n − v_n λ_n)/(1 − W_n v_n).
+        """
+        total, number = 0.0, 0.0
+        for at, (x, y, counts, _) in enumerate(self._blocks):
+            moments = _moments(self.layout, vector, self._given[at], self._prior, x)
+            gram, mean = (np.array(part, order="F") for part in moments)
+            likelihood = self.layout.model(vector, self._given[at]).likelihood
+            found, _ = settled(likelihood, gram, mean, y, counts, self._best[at], self.tolerance)
+            centre, variance = found.mean[:, 0], found.variance[:, 0]
+            left = np.maximum(1.0 - found.sites.precision[:, 0] * variance, _FAINT)
+            away = (centre - variance * found.sites.shift[:, 0]) / left
+            density = at_rest(likelihood).log_predictive_density(np.asarray(y), away, np.sqrt(variance / left))
+            total, number = total + float(np.asarray(counts) @ np.asarray(density)), number + float(np.sum(counts))
+        return total / number
 
 
 def settled(

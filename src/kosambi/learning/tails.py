@@ -1,9 +1,10 @@
-"""Noise with heavy tails: the kernel of Gaussian noise, unless tails matter much.
+"""Noise with heavy tails: the kernel of Gaussian noise, or one that is learned with the tails if it predicts better.
 
 Tails can explain as outliers what a kernel should have learned, and the evidence, which then has several maxima, mostly
-prefers that: functions come out too smooth, and predict worse. So the kernel is first that of Gaussian noise, and the
-noise is learned with it, through sites. Where this raises the evidence by much, there are outliers that may have
-spoiled the kernel; only then kernel and noise are learned together.
+prefers that: functions come out too smooth, and predict worse. But outliers spoil a kernel that is learned as if there
+were none. So the kernel is first that of Gaussian noise, and the noise is learned with it, through sites. From there
+both are learned together, and observations that are left out, one at a time, choose between the two; where there are
+many rows, only tails that raise the evidence by much have their own kernel.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
 from kosambi.learning.without_points import SITES, WithoutPoints
 from kosambi.likelihoods import Gaussian, Laplace, StudentT
 
-HEAVY = 0.05
-"""Nats per observation by which tails must raise the evidence for a kernel to be learned with them."""
+TAILS, HEAVY = 0.005, 0.05
+"""Nats per observation by which tails must raise the evidence for a kernel to be learned with them: where observations
+that are left out decide, and where there are too many rows for that."""
+MOST_LEFT_OUT = 1000
+"""Rows up to which they decide, all of them together: part of the rows is better predicted by smoother functions."""
 # Tails that Gaussian noise takes for width.
 _NARROWER = 0.7
 
@@ -38,7 +42,7 @@ def is_heavy_tailed(task: Task) -> bool:
 
 
 class HeavyTails(AbstractStrategy):
-    """The kernel of Gaussian noise, and the noise with it; both together where tails matter much.
+    """The kernel of Gaussian noise, and the noise with it; both together where rows left out are predicted better.
 
     Arguments:
         task: the model, the data, and what a search needs.
@@ -72,10 +76,11 @@ class HeavyTails(AbstractStrategy):
         return found
 
     def search(self, found: Found) -> Found:
-        """Kernel and noise together, where tails matter much."""
+        """Kernel and noise together, where there are tails and rows left out are predicted better for it."""
         task, bounds = self.task, found.bounds
         assert bounds is not None
-        if not task.learns("kernel") or self._gain < HEAVY:
+        can_leave_out = len(self._own.pool) <= MOST_LEFT_OUT
+        if not task.learns("kernel") or self._gain < (TAILS if can_leave_out else HEAVY):
             return found
         task.show.update("kernel with heavy tails")
         objective = self._own.evaluator(self._rows, found.model, bounds)
@@ -85,6 +90,11 @@ class HeavyTails(AbstractStrategy):
         )
         if not objective.evidence > found.log_evidence:
             return found
+        if can_leave_out:
+            together = self._own.evaluator((self._own.pool,), found.model, bounds)
+            assert isinstance(together, SiteEvaluator)
+            if not together.leave_one_out(minimum.vector) > together.leave_one_out(vector):
+                return found
         return moved_to(
             task,
             found,
