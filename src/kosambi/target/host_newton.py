@@ -20,8 +20,9 @@ from kosambi.likelihoods.quadrature import Rule
 from kosambi.target.data_terms import FactorisedTerm, largest_slope
 from kosambi.target.newton import FLATTEST, MAX_ITERATIONS, TOLERANCE
 
-# Numbers that one curvature is summed over from which several threads are worth it.
-_MUCH = 2**30
+# Numbers that one curvature is summed over from which several threads are worth it. Threads of a BLAS wait for each
+# other by turning in circles: where other work has the cores, a product of a tenth of a second takes seconds with two.
+_MUCH = 2**34
 
 
 class RowCosts(NamedTuple):
