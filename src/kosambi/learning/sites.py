@@ -40,8 +40,8 @@ _MUCH = 0.1
 _FIRST_VARIANCE = 0.25
 # Steps towards new sites: one, unless the bound would fall.
 _SMALLEST_STEP = 2.0**-8
-# Updates that the acceleration looks back at.
-_MEMORY = 6
+# Updates that the acceleration looks back at, and the part of the tolerance to which it must settle.
+_MEMORY, _STRICTER = 6, 0.1
 
 
 class Sites(NamedTuple):
@@ -88,20 +88,22 @@ def settle(
     current = fit(first() if start is None else start)
     if start is not None and not np.isfinite(current.bound):
         current = fit(first())
-    step, past = 1.0, _Past()
+    step, past, is_guess = 1.0, _Past(), False
     for _ in range(MAX_UPDATES):
         wanted = _updated(current)
         promise = _promise(current, wanted)
-        if promise < tolerance:
+        # Plain updates end well below the tolerance, guesses just below it, and the gradient has half as many digits.
+        if promise < (_STRICTER * tolerance if is_guess else tolerance):
             return current, True
         guess = past.guess(current, wanted) if step == 1.0 else None
         if guess is not None:
             further = fit(guess)
             # A guess that gains nothing costs one more fit; the plain update follows, and says when to end.
             if further.bound >= current.bound + _NOTHING:
-                current = further
+                current, is_guess = further, True
                 continue
             past = _Past()
+        is_guess = False
         while True:
             mixed = Sites(*(old + step * (new - old) for old, new in zip(current.sites, wanted, strict=True)))
             further = fit(mixed)
