@@ -40,6 +40,8 @@ _MUCH = 0.1
 _FIRST_VARIANCE = 0.25
 # Steps towards new sites: one, unless the bound would fall.
 _SMALLEST_STEP = 2.0**-8
+# Updates that the acceleration looks back at, and the part of the tolerance to which it must settle.
+_MEMORY, _STRICTER = 6, 0.1
 
 
 class Sites(NamedTuple):
@@ -86,12 +88,22 @@ def settle(
     current = fit(first() if start is None else start)
     if start is not None and not np.isfinite(current.bound):
         current = fit(first())
-    step = 1.0
+    step, past, is_guess = 1.0, _Past(), False
     for _ in range(MAX_UPDATES):
         wanted = _updated(current)
         promise = _promise(current, wanted)
-        if promise < tolerance:
+        # Plain updates end well below the tolerance, guesses just below it, and the gradient has half as many digits.
+        if promise < (_STRICTER * tolerance if is_guess else tolerance):
             return current, True
+        guess = past.guess(current, wanted) if step == 1.0 else None
+        if guess is not None:
+            further = fit(guess)
+            # A guess that gains nothing costs one more fit; the plain update follows, and says when to end.
+            if further.bound >= current.bound + _NOTHING:
+                current, is_guess = further, True
+                continue
+            past = _Past()
+        is_guess = False
         while True:
             mixed = Sites(*(old + step * (new - old) for old, new in zip(current.sites, wanted, strict=True)))
             further = fit(mixed)
@@ -105,6 +117,37 @@ def settle(
             return current, promise < _MUCH
         current, step = further, min(1.0, 2.0 * step)
     return current, _promise(current, _updated(current)) < _MUCH
+
+
+class _Past:
+    """Anderson's acceleration: where the last updates led, to guess where they all lead to.
+
+    Updates of several latent functions hold each other back, since each has its own sites: what no observation sees,
+    such as their sum for softmax, goes to its end in hundreds of updates, and so do observations that say much against
+    a prior that says little. The guess is the mixture of the past updates that would have changed the least.
+    """
+
+    def __init__(self) -> None:
+        self.sites: list[np.ndarray] = []
+        self.changes: list[np.ndarray] = []
+
+    def guess(self, current: Fitted, wanted: Sites) -> Sites | None:
+        """Sites that an endless number of updates may lead to; None while too little is known."""
+        here, there = (np.stack([sites.precision, sites.shift]) for sites in (current.sites, wanted))
+        self.sites, self.changes = [*self.sites, here][-_MEMORY:], [*self.changes, there - here][-_MEMORY:]
+        if len(self.sites) < 2:
+            return None
+        # In units in which all of them matter alike: those of the promise.
+        units = np.stack([current.variance, np.sqrt(current.variance)])
+        moves, turns = (np.diff(np.stack(each), axis=0) for each in (self.sites, self.changes))
+        flat = (turns * units).reshape(len(turns), -1)
+        mixed, *_ = np.linalg.lstsq(flat.T, (self.changes[-1] * units).reshape(-1), rcond=1e-8)
+        precision, shift = there - np.tensordot(mixed, moves + turns, axes=1)
+        if not (np.all(np.isfinite(precision)) and np.all(np.isfinite(shift))):
+            return None
+        # A precision that would be negative is left where the plain update has it, with its shift.
+        fits = precision >= 0.0
+        return Sites(np.where(fits, precision, wanted.precision), np.where(fits, shift, wanted.shift))
 
 
 def first_sites(

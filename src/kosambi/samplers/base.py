@@ -26,8 +26,12 @@ from kosambi._core.checks import as_float_array, check_finite
 from kosambi._core.parameters import Configurable
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import ConvergenceWarning, InputError
+from kosambi.samplers.remainder import RemainderFrame
 from kosambi.target import Target
 from kosambi.target.modes import Frame
+
+AnyFrame = Frame | RemainderFrame
+"""V in the coordinates of the Laplace approximation; both have the same methods."""
 
 
 class State(Protocol):
@@ -71,6 +75,8 @@ class AbstractMarkovSampler(AbstractSampler):
 
     num_adaptation_steps: ClassVar[int]
     """Steps of an adaptation phase; it is repeated while `needs_more_adaptation`."""
+    needs_gradients_only: ClassVar[bool] = False
+    """Whether nothing is asked of the frame but `value_and_gradient`, and the state has the coordinates as `v`."""
 
     max_steps: Array
     """The runner stops here, converged or not."""
@@ -78,21 +84,21 @@ class AbstractMarkovSampler(AbstractSampler):
     """Where the chains begin: "laplace", "prior", or coordinates u of shape (J, M)."""
 
     @abc.abstractmethod
-    def init(self, key: Key, frame: Frame, v: Float[Array, "J K"]) -> tuple[Any, Work]:
+    def init(self, key: Key, frame: AnyFrame, v: Float[Array, "J K"]) -> tuple[Any, Work]:
         """The state of J chains at v, (J, K), in the coordinates of the frame, and the work that went into it.
 
         Traced once. A sampler that tunes itself as a whole, without `adapt`, does so here.
         """
 
     @abc.abstractmethod
-    def step(self, key: Key, frame: Frame, state: Any) -> tuple[Any, Info]:
+    def step(self, key: Key, frame: AnyFrame, state: Any) -> tuple[Any, Info]:
         """One transition of all J particles that leaves exp(−V) unchanged, and what it did.
 
         Traced inside the compiled loop, so without Python control flow on values; `key` is new for each step.
         """
 
     @abc.abstractmethod
-    def adapt(self, frame: Frame, state: Any, info: Info) -> Any:
+    def adapt(self, frame: AnyFrame, state: Any, info: Info) -> Any:
         """The state with better tuning after a step of the adaptation phase; the particles stay where they are.
 
         Traced. Draws of this phase are thrown away, since tuning on the past does not leave exp(−V) unchanged.

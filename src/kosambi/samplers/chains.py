@@ -25,8 +25,9 @@ from kosambi._core.precision import compiled, host_generator, strong, with_field
 from kosambi._core.programs import bucket
 from kosambi._core.types import Array, Key
 from kosambi.samplers import convergence as _moments
-from kosambi.samplers.base import AbstractMarkovSampler, Work, check_initial_shape
+from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Work, check_initial_shape
 from kosambi.samplers.convergence import Moments
+from kosambi.samplers.remainder import remainder_frame
 from kosambi.target import QuadraticTerm, Target
 from kosambi.target.data_terms import FactorisedTerm
 from kosambi.target.host_newton import HostPotential
@@ -65,7 +66,7 @@ class Segment(NamedTuple):
 
 
 def begin(
-    sampler: AbstractMarkovSampler, frame: Frame, key: Key, w: Float[Array, "J K"], num_superchains: int
+    sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, w: Float[Array, "J K"], num_superchains: int
 ) -> tuple[Segment, Work]:
     """The state of the sampler at w, before any segment."""
     state, work = _init(sampler, frame, key, w)
@@ -79,7 +80,7 @@ def begin(
 
 
 @compiled
-def _init(sampler: AbstractMarkovSampler, frame: Frame, key: Key, w: Float[Array, "J K"]) -> tuple[Any, Work]:
+def _init(sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, w: Float[Array, "J K"]) -> tuple[Any, Work]:
     return strong(sampler.init(key, frame, frame.inverse(w)))
 
 
@@ -91,7 +92,7 @@ def forget(segment: Segment) -> Segment:
 @compiled
 def advance(
     sampler: AbstractMarkovSampler,
-    frame: Frame,
+    frame: AnyFrame,
     key: Key,
     last: Segment,
     num_checks: Int[Array, ""],
@@ -253,10 +254,17 @@ def _given(target: Target, initial: Array, num_particles: int, num_chains: int) 
     return Start(padded[order], place[:num_particles])
 
 
-def padded_frame(target: Target, modes: Modes) -> Frame:
-    """V around the most probable mode, with coordinates added behind those of the target."""
+def padded_frame(target: Target, modes: Modes, num_chains: int | None = None) -> AnyFrame:
+    """V around the most probable mode, with coordinates added behind those of the target.
+
+    For `num_chains` that move by `Frame.value_and_gradient` alone it is the cheaper `RemainderFrame`, where there is
+    one.
+    """
     size, *latents = target.shape
     more = bucket(size, SMALLEST) - size
+    found = None if num_chains is None else remainder_frame(target, modes, size + more, num_chains)
+    if found is not None:
+        return found
     mode, root, lowest = modes.positions[0], modes.roots[0], np.asarray(modes.potentials[0])
     if not more:
         return Frame(target.term, target.shape, mode, root, lowest)
@@ -271,7 +279,7 @@ def padded_frame(target: Target, modes: Modes) -> Frame:
     )
 
 
-def padded_start(key: Key, w: Float[Array, "J K"], frame: Frame) -> Float[np.ndarray, "J L"]:
+def padded_start(key: Key, w: Float[Array, "J K"], frame: AnyFrame) -> Float[np.ndarray, "J L"]:
     """Starts with standard normal numbers in the coordinates that were added."""
     extra = len(frame.mode) - w.shape[1]
     if not extra:

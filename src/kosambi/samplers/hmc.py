@@ -18,8 +18,7 @@ from jaxtyping import Float
 from kosambi._core.checks import as_count, as_positive
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
-from kosambi.samplers.base import AbstractMarkovSampler, Info, Work, as_initial
-from kosambi.target.modes import Frame
+from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Info, Work, as_initial
 
 
 class HMCState(NamedTuple):
@@ -73,7 +72,7 @@ class HMC(AbstractMarkovSampler):
         self.max_steps = np.asarray(as_count("max_steps", max_steps))
         self.initial = as_initial(initial, ("laplace", "prior"))
 
-    def init(self, key: Key, frame: Frame, v: Float[Array, "J K"]) -> tuple[HMCState, Work]:
+    def init(self, key: Key, frame: AnyFrame, v: Float[Array, "J K"]) -> tuple[HMCState, Work]:
         """A state near v, after adaptation."""
         import blackjax
         import optax
@@ -97,7 +96,7 @@ class HMC(AbstractMarkovSampler):
         )
         return state, Work(jnp.asarray(self.num_adaptation), gradients)
 
-    def step(self, key: Key, frame: Frame, state: HMCState) -> tuple[HMCState, Info]:
+    def step(self, key: Key, frame: AnyFrame, state: HMCState) -> tuple[HMCState, Info]:
         """One trajectory for each particle."""
         from blackjax.mcmc import dynamic_hmc
 
@@ -116,13 +115,13 @@ class HMC(AbstractMarkovSampler):
         moved = state._replace(chains=chains, whitened=frame.whitened(chains.position), potential=-chains.logdensity)
         return moved, Info(info.acceptance_rate, info.is_divergent, jnp.max(info.num_integration_steps))
 
-    def adapt(self, frame: Frame, state: HMCState, info: Info) -> HMCState:
+    def adapt(self, frame: AnyFrame, state: HMCState, info: Info) -> HMCState:
         """Nothing: `init` has done it."""
         del frame, info
         return state
 
 
-def _log_density(frame: Frame) -> Any:
+def _log_density(frame: AnyFrame) -> Any:
     """−V for one v. BlackJAX works in float64; the products with the data are in the precision of the frame."""
 
     def log_density(v: Float[Array, " K"]) -> Float[Array, ""]:

@@ -28,8 +28,7 @@ from jaxtyping import Bool, Float, Int
 from kosambi._core.checks import as_count, as_positive
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
-from kosambi.samplers.base import AbstractMarkovSampler, Info, Work, as_initial
-from kosambi.target.modes import Frame
+from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Info, Work, as_initial
 
 LARGEST_ANGLE = 0.5 * np.pi
 SHARE_OF_SHORT_STEPS = 0.25
@@ -75,6 +74,7 @@ class MALA(AbstractMarkovSampler):
 
     name: ClassVar[str] = "mala"
     num_adaptation_steps: ClassVar[int] = 24
+    needs_gradients_only: ClassVar[bool] = True
     argument_fields: ClassVar[Mapping[str, str]] = {"step_size": "first_angle"}
 
     target_acceptance: Array
@@ -99,7 +99,7 @@ class MALA(AbstractMarkovSampler):
         self.max_steps = np.asarray(as_count("max_steps", max_steps))
         self.initial = as_initial(initial, ("laplace", "prior"))
 
-    def init(self, key: Key, frame: Frame, v: Float[Array, "J K"]) -> tuple[MALAState, Work]:
+    def init(self, key: Key, frame: AnyFrame, v: Float[Array, "J K"]) -> tuple[MALAState, Work]:
         """A state at v, one gradient."""
         del key
         w, value, gradient = frame.value_and_gradient(v)
@@ -109,7 +109,7 @@ class MALA(AbstractMarkovSampler):
         state = MALAState(v, w, value, gradient - v, start_tuning(angle), _is_far(frame, value))
         return state, Work(jnp.asarray(0), jnp.asarray(1))
 
-    def step(self, key: Key, frame: Frame, state: MALAState) -> tuple[MALAState, Info]:
+    def step(self, key: Key, frame: AnyFrame, state: MALAState) -> tuple[MALAState, Info]:
         """One transition, one gradient."""
         dtype = state.v.dtype
         num_particles, size = state.v.shape
@@ -146,7 +146,7 @@ class MALA(AbstractMarkovSampler):
         )
         return moved, Info(acceptance, ~finite, jnp.asarray(1))
 
-    def adapt(self, frame: Frame, state: MALAState, info: Info) -> MALAState:
+    def adapt(self, frame: AnyFrame, state: MALAState, info: Info) -> MALAState:
         """One update of the angle, from the particles that are where draws can be."""
         far = _is_far(frame, state.potential)
         near = jnp.sum(~state.far)
@@ -175,7 +175,7 @@ def _tamed(state: MALAState) -> Float[Array, "J K"]:
     return state.gradient * factor[:, None]
 
 
-def _is_far(frame: Frame, potential: Float[Array, " J"]) -> Bool[Array, " J"]:
+def _is_far(frame: AnyFrame, potential: Float[Array, " J"]) -> Bool[Array, " J"]:
     """Whether V exceeds its minimum by more than K/2 + 4√K + 5, as one in a million normal draws would."""
     size = frame.mode.shape[0]
     return ~(potential <= frame.lowest + 0.5 * size + 4.0 * size**0.5 + 5.0)

@@ -15,7 +15,7 @@ from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, Key
 from kosambi.errors import PrecisionWarning
 from kosambi.samplers import chains as _segment
-from kosambi.samplers.base import AbstractMarkovSampler, Notes
+from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Notes
 from kosambi.samplers.chains import (
     MAX_CHECKS,
     NUM_SUPERCHAINS,
@@ -25,9 +25,10 @@ from kosambi.samplers.chains import (
     starting_points,
 )
 from kosambi.samplers.convergence import MIN_LENGTH, r_hat_limit
+from kosambi.samplers.remainder import RemainderFrame
 from kosambi.samplers.report import Particles, Report, report_of
 from kosambi.target import Target
-from kosambi.target.modes import Frame, count_basins, find_modes
+from kosambi.target.modes import count_basins, find_modes
 
 SEGMENT_SECONDS = 0.5
 """Work between two looks at the clock; shorter segments would only add overhead."""
@@ -60,9 +61,11 @@ def run(
     if "initial" in vars(sampler):
         # It has done its work, and must not be part of what a compiled loop is recognised by.
         sampler = eqx.tree_at(lambda s: s.initial, sampler, None)
-    frame = padded_frame(target, modes)
-    begun = padded_start(fill_key, start.w, frame)
-    frame = lift(frame, dtype)
+    is_double = dtype == np.float64
+    found = padded_frame(target, modes, len(start.w) if sampler.needs_gradients_only and is_double else None)
+    begun = padded_start(fill_key, start.w, found)
+    # Products in float32 stay so where all else is in float64.
+    frame = lift(found, None if is_double else dtype)
     log = _Log(progress, int(sampler.max_steps))
     segment, work = _segment.begin(sampler, frame, init_key, lift(begun, dtype), NUM_SUPERCHAINS)
     log.count(work)
@@ -74,7 +77,11 @@ def run(
         segment = log.last
     interrupted = stop.happened
     # Without what was added to the coordinates.
-    w = np.asarray(segment.state.whitened, dtype=np.float64)[:, : start.w.shape[1]]
+    w = np.asarray(segment.state.whitened, dtype=np.float64)
+    if isinstance(found, RemainderFrame):
+        # All digits of what was watched with those of the products.
+        w = found.whitened(np.asarray(segment.state.v))
+    w = w[:, : start.w.shape[1]]
     basins = 1 if interrupted else count_basins(target, w)
     report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype, quiet_basins)
     return Particles.from_whitened(target, w[start.returned]), report
@@ -117,7 +124,7 @@ class _Log:
 
 def _advance(
     sampler: AbstractMarkovSampler,
-    frame: Frame,
+    frame: AnyFrame,
     key: Key,
     segment: Segment,
     log: _Log,
@@ -135,7 +142,7 @@ def _advance(
 
 
 def _adapt(
-    sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Segment, log: _Log, again: bool = False
+    sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, segment: Segment, log: _Log, again: bool = False
 ) -> Segment:
     checks = -(-sampler.num_adaptation_steps // int(segment.moments.window))
     if checks == 0:
@@ -152,7 +159,7 @@ def _adapt(
     return segment
 
 
-def _sample(sampler: AbstractMarkovSampler, frame: Frame, key: Key, segment: Segment, log: _Log) -> Segment:
+def _sample(sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, segment: Segment, log: _Log) -> Segment:
     segment, fresh, repeats = _segment.forget(segment), True, 0
     while int(segment.step) < log.limit and not bool(segment.converged):
         # The clock cuts segments but decides nothing: tuning is looked at after fixed numbers of steps.

@@ -20,8 +20,9 @@ from kosambi.likelihoods.quadrature import Rule
 from kosambi.target.data_terms import FactorisedTerm, largest_slope
 from kosambi.target.newton import FLATTEST, MAX_ITERATIONS, TOLERANCE
 
-# Numbers that one curvature is summed over from which several threads are worth it.
-_MUCH = 2**30
+# Numbers that one curvature is summed over from which several threads are worth it. Threads of a BLAS wait for each
+# other by turning in circles: where other work has the cores, a product of a tenth of a second takes seconds with two.
+_MUCH = 2**34
 
 
 class RowCosts(NamedTuple):
@@ -90,8 +91,15 @@ class HostPotential:
 
     def rows(self, w: Float[np.ndarray, " K"]) -> RowCosts:
         """The weighted costs of all rows at w."""
+        return self.costs(self.latent(w))
+
+    def latent(self, w: Float[np.ndarray, " K"]) -> Float[np.ndarray, "N *C"]:
+        """m_n + ψ_nᵀw of all rows."""
         f = self.psi @ w.reshape(self.psi.shape[1], -1)
-        f = self.offset + f[:, 0] if self.num_latents == 1 else self.offset[:, None] + f
+        return self.offset + f[:, 0] if self.num_latents == 1 else self.offset[:, None] + f
+
+    def costs(self, f: Float[np.ndarray, "N *C"]) -> RowCosts:
+        """The weighted costs of all rows at latent values f."""
         term = self.term
         with jax.enable_x64(True):
             cost, *others = map(np.asarray, _row_costs(term.likelihood, term.y, f, term.deviation, term.rule))
