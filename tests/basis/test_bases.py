@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
+from kosambi.basis import points
 from kosambi.errors import InputError, NumericalError
 from tests.cases import cases
 from tests.tables import BASES, X3
@@ -276,3 +277,12 @@ def test_bad_input_no_variance_at_the_inducing_points():
     far = ko.GaussianRandomElement(k.SquaredExponential(0.1), ko.measures.empirical([[1e3]]))
     with pytest.raises(NumericalError, match="measure lies too far"):
         ko.RitzBasis(far, [[0.0]])
+
+
+def test_the_condition_number_of_many_points_is_estimated(monkeypatch):
+    basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52(0.5)), np.linspace(-2.0, 2.0, 40)[:, None])
+    computed = basis.report.condition
+    assert computed == pytest.approx(np.linalg.cond(basis.covariance), rel=1e-4)
+    monkeypatch.setattr(points, "MOST_SINGULAR_VALUES", 10)
+    # Another norm, within a factor of the number of points.
+    assert computed / 40 < basis.report.condition < 40 * computed

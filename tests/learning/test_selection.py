@@ -183,6 +183,25 @@ def test_budgets_end_the_growth_and_say_so():
     assert (selection.num_inducing, selection.reason) == (256, "time")
 
 
+def test_all_rows_are_taken_where_looking_for_fewer_would_cost_more(monkeypatch):
+    monkeypatch.setattr(selection_module, "_FIRST", 8)
+    monkeypatch.setattr(selection_module, "FULL_FROM", 8)
+    x = np.concatenate([X, X[:3]])
+    y = np.concatenate([Y, Y[:3]])
+    rough = ko.GaussianProcess(ko.kernels.Matern32(0.05))
+    found = ko.select_inducing(rough, lk.Gaussian(0.1), x, y)
+    assert (found.reason, found.num_inducing, found.is_enough) == ("full", 30, True)
+    np.testing.assert_array_equal(found.indices, np.arange(30))
+    assert "all rows together cost less" in str(found)
+    assert "30 (taken)" in found._repr_html_()
+    # A likelihood that needs steps is drawn from with fewer, and so is what has no time for all.
+    assert ko.select_inducing(rough, lk.Laplace(0.1), x, y).reason != "full"
+    assert ko.select_inducing(rough, lk.Gaussian(0.1), x, y, max_seconds=10.0).reason != "full"
+    posterior = ko.infer(jax.random.key(0), rough, lk.Gaussian(0.1), x, y)
+    gram = rough.covariance(x) + 0.01 * np.eye(33)
+    np.testing.assert_allclose(posterior.predict(x).mean, rough.covariance(x) @ np.linalg.solve(gram, y), atol=1e-8)
+
+
 @pytest.mark.slow
 def test_what_cannot_be_drawn_from_in_time_is_not_chosen(monkeypatch):
     rough = ko.GaussianProcess(ko.kernels.Matern12(0.05))

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 import kosambi as ko
+from kosambi.samplers import run
+from kosambi.target import data_terms
 from tests.laws import joint_normal_p_value
 
 X = np.random.default_rng(3).uniform(-2.0, 2.0, (60, 1))
@@ -49,6 +51,28 @@ def test_wide_data_and_tiny_noise_lose_no_digits():
     target = ko.Target(BASIS, ko.likelihoods.Gaussian(1e-6), X[:5], Y[:5])
     law = ko.sample(jax.random.key(0), target, "exact", 10)[0].distribution
     np.testing.assert_allclose(BASIS.colour(law.mean), Y[:5] - 0.3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("number", [5, 40])
+def test_many_coordinates_by_cholesky_are_those_by_orthogonal_factors(number, monkeypatch):
+    basis = ko.PointBasis(PRIOR, X[:number])
+    noise = ko.likelihoods.Gaussian(NOISE["one a datum"])
+    slow = ko.Target(basis, noise, X, Y)
+    expected = ko.sample(jax.random.key(0), slow)[0].distribution
+    monkeypatch.setattr(data_terms, "MANY", 1)
+    monkeypatch.setattr(run, "MANY", 1)
+    fast = ko.Target(basis, noise, X, Y)
+    # Rows are kept as they are where there are hardly more of them than coordinates.
+    assert fast.term.root.shape == ((60, basis.size) if number == 40 else (5, 5))
+    u = np.random.default_rng(0).normal(size=(3, basis.size))
+    np.testing.assert_allclose(fast.potential(u), slow.potential(u), rtol=1e-9)
+    found = ko.sample(jax.random.key(0), fast)[0].distribution
+    np.testing.assert_allclose(found.mean, expected.mean, atol=1e-9)
+    np.testing.assert_allclose(found.root @ found.root.T, expected.root @ expected.root.T, atol=1e-9)
+    # Where digits would be lost to squaring it is not used.
+    monkeypatch.setattr(run, "LARGEST_TRACE", 1.0)
+    exact = ko.sample(jax.random.key(0), slow)[0].distribution
+    np.testing.assert_array_equal(exact.mean, expected.mean)
 
 
 def test_bad_input_exact_needs_a_gaussian_likelihood():

@@ -35,7 +35,7 @@ from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import public
 from kosambi._core.progress import Progress
 from kosambi._core.types import ArrayLike
-from kosambi.basis.inducing import greedy_path
+from kosambi.basis.inducing import distinct_rows, greedy_path
 from kosambi.basis.points import whitened_on_host
 from kosambi.errors import InputError, TruncationWarning
 from kosambi.learning.leave_one_out import Scores, has_score, scores
@@ -54,6 +54,8 @@ PER_SECOND = 8e6 / MAX_SECONDS
 """Rows times points for each second of `max_seconds` with which a likelihood that needs steps can be drawn from."""
 LARGEST_DIVERGENCE = 0.05
 """Nats, for all data together, that the draws may be from the best distribution with the same coordinates, roughly."""
+FULL_FROM, FULL_ROWS, FULL_SECONDS = 512, 5000, 20.0
+"""Where so many points are not enough for Gaussian noise, up to so many distinct rows are all taken if time is left."""
 LARGEST_SHARE = 0.5
 """Above this share of unexplained prior variance, predictions that stand still say nothing."""
 # Points of the first pass, and how many times as many each further pass takes.
@@ -66,6 +68,7 @@ REASONS = {
     "certificate": "the posterior is proven to be within {tolerance:g} nats per observation of the full one",
     "variance": "the points explain the prior variance at the data",
     "rows": "there are no more distinct rows",
+    "full": "{from_here} were not enough, and all rows together cost less than to look for fewer",
     "limit": "where predictions cannot be compared, at most 4√N points are taken; more may do better",
     "memory": "the budget of memory is spent; more points may do better",
     "time": "the budget of time is spent; more points may do better",
@@ -80,7 +83,7 @@ class Selection:
     indices: Int[np.ndarray, " M"]
     """Rows of x, in greedy order."""
     reason: str
-    """What ended the growth: "prediction", "certificate", "variance", "rows", "limit", "memory", "time" or
+    """What ended the growth: "prediction", "certificate", "variance", "rows", "full", "limit", "memory", "time" or
     "drawing"."""
     tolerance: float
     """Nats per observation that more points may gain."""
@@ -138,7 +141,7 @@ class Selection:
 
     @property
     def _explained(self) -> str:
-        reason = REASONS[self.reason].format(tolerance=self.tolerance)
+        reason = REASONS[self.reason].format(tolerance=self.tolerance, from_here=FULL_FROM)
         is_more = self.sufficient is not None and self.sufficient < self.num_inducing
         return f"{self.sufficient} were enough, and so many cost next to nothing; {reason}" if is_more else reason
 
@@ -235,8 +238,12 @@ def select_inducing(
             if cap >= afford:
                 chosen, reason = cap, short_of
                 break
-            # The work grows with the square of the number of points.
             left = max_seconds - (time.perf_counter() - began)
+            is_long = isinstance(likelihood, Gaussian) and cap >= FULL_FROM and left > FULL_SECONDS
+            if is_long and distinct <= min(FULL_ROWS, afford):
+                indices, chosen, reason = search.take_all(), distinct, "full"
+                break
+            # The work grows with the square of the number of points.
             growth = min(_GROWTH, np.sqrt(max(left, 0.0) / max(spent, 1e-3)))
             if growth < 1.5:
                 chosen, reason = cap, "time"
@@ -290,6 +297,11 @@ class _Search:
         found = scores(self.likelihood, psi, self.variance, self.offset, self.y, self.counts, sizes)
         self.found |= dict(zip(sizes, found, strict=True))
         return indices, len(indices) < cap
+
+    def take_all(self) -> Int[np.ndarray, " M"]:
+        """Every distinct row, unscored: nothing is left to be explained."""
+        self.found[self.num_distinct] = Scores(np.nan, 0.0, 0.0, 0.0)
+        return distinct_rows(self.x)
 
     def answer(self, cap: int, at_end: str | None) -> tuple[int, str | None]:
         """The size to take and why; `at_end` says why there can be no more, and None that more can be tried."""

@@ -87,7 +87,7 @@ class MALA(AbstractMarkovSampler):
         target_acceptance: float = 0.7,
         *,
         step_size: float = 1.0,
-        max_steps: int = 2000,
+        max_steps: int = 4000,
         initial: str | ArrayLike = "laplace",
     ) -> None:
         self.target_acceptance = as_positive("target_acceptance", target_acceptance)

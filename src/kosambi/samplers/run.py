@@ -32,7 +32,7 @@ from kosambi.samplers.mala import MALA
 from kosambi.samplers.report import GaussianDistribution, Particles, Report, report_of
 from kosambi.samplers.tempering import Tempering
 from kosambi.target import Target
-from kosambi.target.data_terms import QuadraticTerm
+from kosambi.target.data_terms import MANY, QuadraticTerm
 
 
 class Exact(AbstractSampler):
@@ -58,6 +58,8 @@ class Exact(AbstractSampler):
 BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in (MALA, HMC, Exact, EulerMaruyama, Tempering)}
 LARGEST_FOR_TEMPERING = 50_000
 """Rows times coordinates up to which "auto" may take `Tempering` by itself."""
+LARGEST_TRACE = 1e9
+"""Of the normal matrix of the data up to which it is formed: seven digits are left at least."""
 _PRODUCTS = 10
 # Far from small numbers, which fold into the keys that splitting gives.
 _SECOND_RUN = 2**30
@@ -227,11 +229,33 @@ def _posterior(term: QuadraticTerm) -> GaussianDistribution:
     """With LAPACK from NumPy, for which nothing is compiled for a number of points."""
     from scipy.linalg import qr, solve_triangular  # here, because it doubles what `import kosambi` adds to `import jax`
 
-    # The factor of I + RᵀR from a QR of [R; I]: its smallest eigenvalues keep all their digits.
     root, aim = np.asarray(term.root), np.asarray(term.aim)
     size = root.shape[1]
     with one_blas_thread(size):
+        found = _by_cholesky(root, aim) if size >= MANY else None
+        if found is not None:
+            return found
+        # The factor of I + RᵀR from a QR of [R; I]: its smallest eigenvalues keep all their digits.
         basis, upper = qr(np.concatenate([root, np.eye(size)]), mode="economic", check_finite=False)
         mean = solve_triangular(upper, basis[: len(root)].T @ aim, lower=False, check_finite=False)
         inverse = solve_triangular(upper, np.eye(size), lower=False, check_finite=False)
     return GaussianDistribution(mean, np.ascontiguousarray(inverse))
+
+
+def _by_cholesky(root: np.ndarray, aim: np.ndarray) -> GaussianDistribution | None:
+    """A tenth of the work of a QR; None where too many digits would be lost to squaring.
+
+    No eigenvalue of I + RᵀR is below one, and its entries are right to the machine precision of the largest.
+    """
+    from scipy.linalg import blas, lapack
+
+    normal = blas.dsyrk(1.0, root.T, lower=1)
+    normal[np.diag_indices_from(normal)] += 1.0
+    if np.trace(normal) > LARGEST_TRACE:
+        return None
+    factor, failed = lapack.dpotrf(normal, lower=1, overwrite_a=1, clean=1)
+    if failed:
+        return None
+    mean = lapack.dpotrs(factor, root.T @ aim, lower=1)[0].ravel()
+    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    return GaussianDistribution(mean, np.ascontiguousarray(inverse.T))

@@ -26,6 +26,8 @@ from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.likelihoods.quadrature import Rule, finer
 
+MANY = 512
+"""Coordinates from which factorisations are what takes time, and those that keep the last digits are too dear."""
 # Latent values held at once: 2**25 float64 numbers are 256 MiB. With quadrature each is used many times, and blocks
 # that fit a core's cache are faster.
 MAX_LATENT_VALUES = 2**20
@@ -293,14 +295,17 @@ def quadratic_term(
     weights = np.ones_like(y) if weights is None else weights
     precision = weights / np.square(np.asarray(likelihood.noise))
     error, scaled = (y - offset) * np.sqrt(precision), psi * np.sqrt(precision)[:, None]
+    noise = np.broadcast_to(np.asarray(likelihood.noise), y.shape)
+    constants = np.sum(weights * (np.log(noise) + 0.5 * np.log(2.0 * np.pi)))
+    if deviation is not None:
+        constants = constants + 0.5 * np.sum(precision * np.square(deviation))
+    if psi.shape[1] >= MANY and len(psi) <= 2 * psi.shape[1]:
+        # Nothing to be gained from fewer rows.
+        return QuadraticTerm(np.ascontiguousarray(scaled), error, np.asarray(constants))
     basis, root = _on_host(scaled) if is_for_host(psi.size) else map(np.asarray, positive_qr(scaled))
     aim = basis.T @ error
     # What no w can explain, and the constants of the density.
-    noise = np.broadcast_to(np.asarray(likelihood.noise), y.shape)
-    constants = np.sum(weights * (np.log(noise) + 0.5 * np.log(2.0 * np.pi)))
     constant = 0.5 * np.sum(np.square(error - basis @ aim)) + constants
-    if deviation is not None:
-        constant = constant + 0.5 * np.sum(precision * np.square(deviation))
     return QuadraticTerm(np.ascontiguousarray(root), aim, np.asarray(constant))
 
 
