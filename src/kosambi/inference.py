@@ -46,6 +46,7 @@ def infer(
     inducing_points: str | ArrayLike = "greedy",
     basis: str | type[AbstractBasis] | AbstractBasis = "auto",
     potential: str = "auto",
+    num_neighbors: int | None = None,
     weights: ArrayLike | None = None,
     sampler: str | AbstractSampler = "auto",
     num_particles: int = 100,
@@ -69,7 +70,8 @@ def infer(
             What "auto" compares are greedy points; of the other kinds as many are taken.
         basis: "auto" ("point" for a `GaussianProcess`, "ritz" for a `GaussianRandomElement`), "point", "ritz",
             "nystrom", "inducing", a basis class, or a finished basis.
-        potential: "auto", "projected" (the paper's) or "optimal"; see `Target`.
+        potential: "auto", "projected" (the paper's), "optimal" or "neighbors"; see `Target`.
+        num_neighbors: m, with potential="neighbors": how many near rows inform what the coordinates leave open.
         weights: (N,), how often each observation counts.
         sampler: "auto", a name or an object from `kosambi.samplers`; see `sample`.
         num_particles: J.
@@ -116,7 +118,9 @@ def infer(
         show.update("inducing points and basis")
         if not isinstance(basis, AbstractBasis):
             chosen_basis = kind(chosen_prior, _points(key_points, chosen_prior, x, number, how, selection))
-        target = Target(chosen_basis, likelihood, x, observations, potential, weights=weights)
+        target = Target(
+            chosen_basis, likelihood, x, observations, potential, weights=weights, num_neighbors=num_neighbors
+        )
     particles, report = sample(
         key_sample,
         target,
