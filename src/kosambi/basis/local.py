@@ -64,6 +64,7 @@ def local_conditionals(
     x: Float[np.ndarray, "T D"],
     psi: Float[np.ndarray, "T M"],
     index: Int[np.ndarray, "T m"],
+    share: Float[np.ndarray, "T m"] | None = None,
 ) -> Local:
     """B, D and the features that are left, at the rows of `x` with features `psi`.
 
@@ -73,6 +74,7 @@ def local_conditionals(
         x: inputs.
         psi: ψ(x), in the precision of `rows.psi`.
         index: the neighbours of each input; −1 in a place that is empty.
+        share: what part of its precision each neighbour has; all of it when None.
     """
     number, places = index.shape
     found = Local(np.zeros((number, places)), np.empty(number), np.empty(psi.shape), 0, 0)
@@ -90,6 +92,7 @@ def local_conditionals(
         with jax.enable_x64(True):
             near = index[part]
             precision = np.where(near >= 0, rows.precision[near], 0.0) * is_needed[part, None]
+            precision = precision if share is None else precision * share[part]
             block = _on_host if jax.default_backend() == "cpu" else _on_device
             weights, removed, explained = block(
                 lifted, rows.x[near], rows.psi[near], np.sqrt(precision), x[part], psi[part]
@@ -123,16 +126,25 @@ def _covariances(prior: AbstractPrior, near: Array, x: Array) -> tuple[Array, Ar
     return among, jax.vmap(lambda rows, one: prior.pairwise(rows, one[None])[:, 0])(near, x)
 
 
+def residual_blocks(
+    prior: AbstractPrior, near: np.ndarray, features: np.ndarray, x: np.ndarray, psi: np.ndarray
+) -> tuple[Float[np.ndarray, "T m m"], Float[np.ndarray, "T m"]]:
+    """R_{𝒩𝒩} and R_{𝒩x} of one batch, from the inputs (T, m, D) and the features (T, m, M) of all neighbours."""
+    features, psi = features.astype(np.float64, copy=False), psi.astype(np.float64, copy=False)
+    with jax.enable_x64(True):
+        among, cross = _covariances(prior, near, x)
+    gram = np.asarray(among) - features @ np.swapaxes(features, 1, 2)
+    return gram, np.asarray(cross) - np.einsum("tkm,tm->tk", features, psi)
+
+
 def _on_host(
     prior: AbstractPrior, near: np.ndarray, features: np.ndarray, root: np.ndarray, x: np.ndarray, psi: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch."""
-    among, cross = _covariances(prior, near, x)
-    features, psi = features.astype(np.float64, copy=False), psi.astype(np.float64, copy=False)
-    gram = np.asarray(among) - features @ np.swapaxes(features, 1, 2)
+    features = features.astype(np.float64, copy=False)
+    gram, toward = residual_blocks(prior, near, features, x, psi)
     gram *= root[:, :, None] * root[:, None, :]
     gram[:, np.arange(gram.shape[1]), np.arange(gram.shape[1])] += 1.0
-    toward = np.asarray(cross) - np.einsum("tkm,tm->tk", features, psi)
     weights = root * np.linalg.solve(gram, (root * toward)[:, :, None])[:, :, 0]
     return weights, np.einsum("tk,tk->t", weights, toward), np.einsum("tk,tkm->tm", weights, features)
 

@@ -70,6 +70,7 @@ REASONS = {
     "memory": "the budget of memory is spent; more points may do better",
     "time": "the budget of time is spent; more points may do better",
     "drawing": "draws with more would take minutes; more points may do better",
+    "neighbors": "the {num_neighbors} rows nearest to an input inform what these points leave open there",
 }
 
 
@@ -81,7 +82,7 @@ class Selection:
     """Rows of x, in greedy order."""
     reason: str
     """What ended the growth: "prediction", "certificate", "variance", "rows", "limit", "memory", "time" or
-    "drawing"."""
+    "drawing"; "neighbors" where near rows inform what the points leave open, so that there was no search."""
     tolerance: float
     """Nats per observation that more points may gain."""
     sizes: Int[np.ndarray, " T"]
@@ -99,6 +100,8 @@ class Selection:
     """Wall clock."""
     sufficient: int | None = None
     """The smallest number of points that was enough; more were taken where they cost next to nothing."""
+    num_neighbors: int = 0
+    """m, how many near rows inform what the points leave open at an input."""
 
     @property
     def num_inducing(self) -> int:
@@ -138,7 +141,7 @@ class Selection:
 
     @property
     def _explained(self) -> str:
-        reason = REASONS[self.reason].format(tolerance=self.tolerance)
+        reason = REASONS[self.reason].format(tolerance=self.tolerance, num_neighbors=self.num_neighbors)
         is_more = self.sufficient is not None and self.sufficient < self.num_inducing
         return f"{self.sufficient} were enough, and so many cost next to nothing; {reason}" if is_more else reason
 

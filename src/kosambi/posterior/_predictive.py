@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from kosambi._core.checks import as_inputs, as_positive, is_traced
 from kosambi._core.linalg import host_blocks
@@ -29,6 +29,7 @@ from kosambi.priors.base import evaluate_mean
 from kosambi.samplers import Particles
 from kosambi.samplers.base import warn_user
 from kosambi.target import Target
+from kosambi.target.neighborhood import Near
 
 LOW_SUPPORT = 0.05
 """Inputs with less support than this are warned of."""
@@ -91,7 +92,7 @@ def latent_distribution(target: Target, particles: Particles, x: Float[Array, "N
     near = None if target.neighborhood is None else target.neighborhood.nearest(np.asarray(x))
     for part in host_blocks(num_rows, _rows_at_once(target, particles)):
         if near is not None:
-            block = _near_data(target, rows, root, np.asarray(x[part]), near[part])
+            block = _near_data(target, rows, root, np.asarray(x[part]), near.at(part))
         elif (explained := basis.explained_on_host(x[part])) is None:
             block = _block(*lift((basis, rows, root)), x[part])
         else:
@@ -118,7 +119,7 @@ def _on_host(explained: Explained, w: Array, root: Array | None) -> tuple[Array,
 
 
 def _near_data(
-    target: Target, w: Array, root: Array | None, x: Float[np.ndarray, "N D"], near: Int[np.ndarray, "N m"]
+    target: Target, w: Array, root: Array | None, x: Float[np.ndarray, "N D"], near: Near
 ) -> tuple[Array, Array, Array]:
     """The same where near data inform the residual, the prior mean included."""
     assert target.neighborhood is not None

@@ -7,12 +7,13 @@ likelihood otherwise (`kosambi.target.sites`). Given w and the sites of the rows
 
     f(x) ~ N(b + ψ̌ᵀw, D),   b = m(x) + B(t − m)_𝒩,   ψ̌ = ψ(x) − Ψ_𝒩ᵀBᵀ
 
-with B and D of `kosambi.basis.local`. Near is measured in lengthscales.
+with B and D of `kosambi.basis.local`. Near is measured in lengthscales. The farthest neighbours of a new input count
+less and less, so that nothing jumps where others take their places.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -25,6 +26,8 @@ from kosambi.basis.local import Local, Rows, local_conditionals
 from kosambi.basis.neighbors import Nearest, find_neighbors, row_order
 from kosambi.kernels import column_scales
 
+# The outermost part of a neighbourhood, by volume, in which rows count less and less.
+_TAPERED = 0.2
 SINGLE_ABOVE = 2**27
 """Numbers of ψ at the data above which they are stored in single precision: a gigabyte in double."""
 
@@ -50,6 +53,19 @@ class NeighborReport(NamedTuple):
         if self.num_clipped:
             parts.append(f"{self.num_clipped} negative variances set to zero")
         return "; ".join(parts)
+
+
+class Near(NamedTuple):
+    """The neighbours of T inputs."""
+
+    rows: Int[np.ndarray, "T m"]
+    """Their numbers."""
+    share: Float[np.ndarray, "T m"]
+    """τ, the part of its precision with which each counts; see `taper`."""
+
+    def at(self, part: slice) -> Near:
+        """Those of some of the inputs."""
+        return Near(self.rows[part], self.share[part])
 
 
 class Conditional(NamedTuple):
@@ -81,25 +97,43 @@ class Neighborhood(Module):
     """m."""
     report: NeighborReport
 
-    def nearest(self, x: Float[np.ndarray, "T D"]) -> Int[np.ndarray, "T m"]:
+    def nearest(self, x: Float[np.ndarray, "T D"]) -> Near:
         """The rows that are neighbours of new inputs: the m nearest of all that say something."""
         said = np.flatnonzero(np.asarray(self.precision) > 0)
-        if not len(said):
-            return np.zeros((len(x), 0), dtype=np.int64)
-        near = Nearest(np.asarray(self.x)[said] / self.scales).query(x / self.scales, self.num_neighbors)
-        return said[near]
+        if not len(said) or not self.num_neighbors:
+            return Near(np.zeros((len(x), 0), dtype=np.int64), np.ones((len(x), 0)))
+        rows = np.asarray(self.x)[said] / self.scales
+        near = Nearest(rows).query(x / self.scales, self.num_neighbors + 1)
+        if near.shape[1] <= self.num_neighbors:
+            return Near(said[near], np.ones(near.shape))
+        apart = np.sqrt(np.sum(np.square((x / self.scales)[:, None] - rows[near]), axis=2))
+        return Near(said[near[:, :-1]], taper(apart[:, :-1], apart[:, -1:], x.shape[1], np))
 
-    def conditional(
-        self, basis: AbstractBasis, x: Float[np.ndarray, "T D"], index: Int[np.ndarray, "T m"] | None = None
-    ) -> Conditional:
-        """f at the rows of `x` given w and the sites of their neighbours, which `index` may give."""
-        index = self.nearest(x) if index is None else index
+    def local(self, basis: AbstractBasis, x: Float[np.ndarray, "T D"], near: Near) -> Local:
+        """What the neighbours say about the residual at the rows of `x`."""
         psi = np.asarray(basis.whitened_mean(x)).astype(self.psi.dtype, copy=False)
-        found = local_conditionals(
-            basis.prior, Rows(np.asarray(self.x), np.asarray(self.psi), np.asarray(self.precision)), x, psi, index
-        )
+        rows = Rows(np.asarray(self.x), np.asarray(self.psi), np.asarray(self.precision))
+        return local_conditionals(basis.prior, rows, x, psi, near.rows, near.share)
+
+    def conditional(self, basis: AbstractBasis, x: Float[np.ndarray, "T D"], near: Near | None = None) -> Conditional:
+        """f at the rows of `x` given w and the sites of their neighbours, which `near` may give."""
+        near = self.nearest(x) if near is None else near
         offset = np.asarray(basis.prior.mean_at(x)) if len(x) else np.empty(0)
-        return conditional_of(found, index, offset, np.asarray(self.location) - np.asarray(self.mean))
+        error = np.asarray(self.location) - np.asarray(self.mean)
+        return conditional_of(self.local(basis, x, near), near.rows, offset, error)
+
+
+def taper(distance: Array, next_distance: Array, num_columns: int, numpy: Any) -> Array:
+    """τ, from 1 for a near row to 0 for one as far as the first that is no neighbour, with NumPy or JAX.
+
+    A site of precision τW says nothing at τ = 0, so that f and its variance do not jump where neighbours change. By
+    volume, since in many columns most neighbours are almost as far as that. Where most of them tie with it, all count.
+    """
+    ratio = distance / numpy.where(next_distance > 0, next_distance, 1.0)
+    # Squared, because the noise of a site enters a draw with the root of its precision.
+    share = numpy.square(numpy.clip((1.0 - ratio**num_columns) / _TAPERED, 0.0, 1.0))
+    is_tied = numpy.mean(ratio > 1.0 - 1e-9, axis=-1, keepdims=True) > 0.5
+    return numpy.where(is_tied | (next_distance <= 0), 1.0, share)
 
 
 def conditional_of(
