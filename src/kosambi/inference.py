@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from kosambi._core.checks import as_count, as_inputs, check_key, is_traced
 from kosambi._core.precision import public
@@ -18,11 +18,13 @@ from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis
 from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel, column_scales
 from kosambi.learning import Selection, select_inducing
+from kosambi.learning.num_neighbors import NEAR_POINTS, as_neighbors, beside_neighbors, enough_neighbors
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
 from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
 from kosambi.samplers import AbstractSampler, sample
 from kosambi.target import Target
+from kosambi.target.neighbors import DEFAULT, NEIGHBORS
 
 BASES: dict[str, Any] = {
     "point": PointBasis,
@@ -46,6 +48,7 @@ def infer(
     inducing_points: str | ArrayLike = "greedy",
     basis: str | type[AbstractBasis] | AbstractBasis = "auto",
     potential: str = "auto",
+    num_neighbors: int | str | None = "auto",
     weights: ArrayLike | None = None,
     sampler: str | AbstractSampler = "auto",
     num_particles: int = 100,
@@ -69,7 +72,11 @@ def infer(
             What "auto" compares are greedy points; of the other kinds as many are taken.
         basis: "auto" ("point" for a `GaussianProcess`, "ritz" for a `GaussianRandomElement`), "point", "ritz",
             "nystrom", "inducing", a basis class, or a finished basis.
-        potential: "auto", "projected" (the paper's) or "optimal"; see `Target`.
+        potential: "auto", "projected" (the paper's), "optimal" or "neighbors"; see `Target`.
+        num_neighbors: m, how many near rows inform what the coordinates leave open at an input, with
+            potential="neighbors" (which a number above zero asks for); 0 for none; "auto", or None, for none up to 5000
+            rows, where M can carry the data, and above for as many as take about a minute beside 512 evenly spread
+            points, unless M, the basis or the potential was given, or the likelihood cannot have them.
         weights: (N,), how often each observation counts.
         sampler: "auto", a name or an object from `kosambi.samplers`; see `sample`.
         num_particles: J.
@@ -104,19 +111,34 @@ def infer(
     observations = likelihood.check(y)
     chosen_prior = _with_background(_as_prior(prior), background)
     number = inducing.as_num_inducing("num_inducing", num_inducing)
-    selection = None
+    asked = as_neighbors("num_neighbors", num_neighbors)
+    selection, near = None, 0
     if isinstance(basis, AbstractBasis):
         chosen_basis = _finished(basis, chosen_prior, number, inducing_points, background)
+        near = _neighbors(asked, potential, False, chosen_prior, likelihood, x)
     else:
         kind = _as_basis_class(basis, chosen_prior)
         how = _as_method(inducing_points, number, x)
-        if number == "auto" and isinstance(how, str):
+        is_open = number == "auto" and isinstance(how, str)
+        near = _neighbors(asked, potential, is_open and kind is PointBasis, chosen_prior, likelihood, x)
+        if is_open and not near:
             selection = select_inducing(chosen_prior, likelihood, x, observations, weights=weights, progress=progress)
     with Progress(progress) as show:
         show.update("inducing points and basis")
         if not isinstance(basis, AbstractBasis):
-            chosen_basis = kind(chosen_prior, _points(key_points, chosen_prior, x, number, how, selection))
-        target = Target(chosen_basis, likelihood, x, observations, potential, weights=weights)
+            if is_open and near:
+                rows = _evenly(key_points, chosen_prior, np.asarray(x))
+                chosen_basis = kind(chosen_prior, x[rows])
+            else:
+                chosen_basis = kind(chosen_prior, _points(key_points, chosen_prior, x, number, how, selection))
+        if near or potential == NEIGHBORS:
+            show.update("neighbours")
+            potential = NEIGHBORS
+        count = near if potential == NEIGHBORS else None
+        target = Target(chosen_basis, likelihood, x, observations, potential, weights=weights, num_neighbors=count)
+        if not isinstance(basis, AbstractBasis) and is_open and target.neighborhood is not None:
+            share = 1.0 - np.sum(np.square(target.neighborhood.psi)) / np.sum(chosen_prior.variance(x))
+            selection = beside_neighbors(rows, near, float(share), clock.seconds)
     particles, report = sample(
         key_sample,
         target,
@@ -197,6 +219,32 @@ def _as_method(how: Any, number: int | str, x: Array) -> str | Array:
     if number != "auto":
         raise InputError("`inducing_points` were given, so `num_inducing` has no use. Leave out one of the two.")
     return as_inputs("inducing_points", how, x.shape[1])
+
+
+def _neighbors(
+    asked: int | str, potential: str, is_open: bool, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array
+) -> int:
+    """m, or zero for none; `is_open` says that nothing was given that would decide on the coordinates."""
+    if potential not in ("auto", NEIGHBORS):
+        if asked not in ("auto", 0):
+            raise InputError(
+                f'`num_neighbors={asked}` asks for potential="neighbors". Got potential={potential!r}. Leave out one '
+                "of the two."
+            )
+        return 0
+    if isinstance(asked, int):
+        return asked
+    enough = enough_neighbors(len(x), NEAR_POINTS, likelihood)
+    if potential == NEIGHBORS:
+        return enough or DEFAULT
+    # The covariance of a random element takes a sum over its measure for each pair of neighbours.
+    return enough if is_open and isinstance(prior, GaussianProcess) else 0
+
+
+def _evenly(key: Key, prior: AbstractPrior, x: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " M"]:
+    """Rows spread evenly in units of the lengthscales, which leave neighbours the least to say."""
+    most = min(NEAR_POINTS, len(inducing.distinct_rows(x)))
+    return inducing.kmeans(key, x / column_scales(prior.kernel, x), most)
 
 
 def _points(

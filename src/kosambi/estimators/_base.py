@@ -17,7 +17,8 @@ from kosambi._core.checks import as_count
 from kosambi._core.parameters import nested_params, with_params
 from kosambi._core.types import Array, Key
 from kosambi.errors import DataWarning, InputError
-from kosambi.estimators._fit import Settings, fitted
+from kosambi.estimators._fit import fitted
+from kosambi.estimators._learn import Settings
 from kosambi.estimators._rows import extreme_cells, location_and_scale, merged, padded_inputs
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior, Prediction
@@ -81,6 +82,7 @@ class AbstractEstimator(BaseEstimator):
         return Settings(
             self._kernel,
             self.n_inducing,
+            self.n_neighbors,
             self.n_samples,
             self.hyperparameters,
             self.sampler,

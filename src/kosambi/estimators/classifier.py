@@ -42,10 +42,12 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         n_inducing: M: a number; "auto", or None, which is the same, for as many as predictions can use, and for more
             than two classes as many as explain 99.9 % of the prior variance at the data, at most 4√N; "all" for every
             distinct row.
+        n_neighbors: m, how many near rows inform what the points leave open at an input; 0 for none; "auto", or None,
+            for none up to 5000 rows and as many as take about a minute above, beside 512 points.
         n_samples: J, how many functions are drawn.
         hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
         sampler: see `kosambi.sample`.
-        potential: "auto", "projected" or "optimal"; see `kosambi.Target`.
+        potential: "auto", "projected", "optimal" or "neighbors"; see `kosambi.Target`.
         progress: whether to show a progress line; None shows it on a terminal.
         random_state: a seed, a generator or None.
 
@@ -69,6 +71,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         kernel: AbstractKernel | str | None = None,
         *,
         n_inducing: int | str | None = "auto",
+        n_neighbors: int | str | None = "auto",
         n_samples: int = 100,
         hyperparameters: str | None = "evidence",
         sampler: str | AbstractSampler = "auto",
@@ -79,6 +82,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         self.likelihood = likelihood
         self.kernel = kernel
         self.n_inducing = n_inducing
+        self.n_neighbors = n_neighbors
         self.n_samples = n_samples
         self.hyperparameters = hyperparameters
         self.sampler = sampler

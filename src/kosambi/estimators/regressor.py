@@ -37,10 +37,12 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             lengthscale for each column; None is the one of these three that the evidence of some rows prefers.
         n_inducing: M: a number; "auto", or None, which is the same, for as many as predictions can use; "all" for every
             distinct row.
+        n_neighbors: m, how many near rows inform what the points leave open at an input; 0 for none; "auto", or None,
+            for none up to 5000 rows and as many as take about a minute above, beside 512 points.
         n_samples: J, how many functions are drawn.
         hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
         sampler: see `kosambi.sample`.
-        potential: "auto", "projected" or "optimal"; see `kosambi.Target`.
+        potential: "auto", "projected", "optimal" or "neighbors"; see `kosambi.Target`.
         progress: whether to show a progress line; None shows it on a terminal.
         random_state: a seed, a generator or None.
 
@@ -64,6 +66,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         kernel: AbstractKernel | str | None = None,
         *,
         n_inducing: int | str | None = "auto",
+        n_neighbors: int | str | None = "auto",
         n_samples: int = 100,
         hyperparameters: str | None = "evidence",
         sampler: str | AbstractSampler = "auto",
@@ -74,6 +77,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         self.likelihood = likelihood
         self.kernel = kernel
         self.n_inducing = n_inducing
+        self.n_neighbors = n_neighbors
         self.n_samples = n_samples
         self.hyperparameters = hyperparameters
         self.sampler = sampler
@@ -151,10 +155,12 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         """Cov(y_i, y_j): that of E[y | f] off the diagonal, of the observation on it."""
         x, likelihood = self.transform_inputs(X), self.posterior_.likelihood
         prediction = self._prediction(x)
-        if in_units(likelihood, 0.0, 1.0) is not None and likelihood.num_latents == 1:
+        is_linear = in_units(likelihood, 0.0, 1.0) is not None and likelihood.num_latents == 1
+        if is_linear and self.posterior_.target.neighborhood is None:
             covariance = latent_covariance(self.posterior_, x)
         else:
-            # E[y | f] is no linear function of f, so its covariance is that over functions drawn.
+            # E[y | f] is no linear function of f, or near data make its covariance a sum over pairs of neighbours: it
+            # is that over functions drawn.
             f = self._functions(x, self.posterior_.num_particles, random_key(self.random_state, COVARIANCE))
             covariance = np.atleast_2d(np.cov(np.asarray(likelihood.observation_mean(f)), rowvar=False, bias=True))
         np.fill_diagonal(covariance, np.square(_deviation(prediction)))

@@ -26,6 +26,7 @@ from kosambi.priors.measures import AbstractMeasure, MixtureMeasure, PointMeasur
 from kosambi.samplers import Particles
 from kosambi.target import Target
 from kosambi.target.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
+from kosambi.target.marginal_term import MarginalTerm
 
 # Arguments of constructors that are kept under other names.
 _KEPT_AS: Mapping[str, str] = {
@@ -177,17 +178,30 @@ def _basis_problem(basis: AbstractBasis) -> str | None:
     return None if rows == wanted else f"its projection must have {wanted} rows, and has {rows}"
 
 
+def _neighborhood_problem(target: Target) -> str | None:
+    rows = target.neighborhood
+    if rows is None:
+        has_term = isinstance(target.term, MarginalTerm)
+        return "its neighbours are missing" if target.kind == "neighbors" or has_term else None
+    fits = target.kind == "neighbors" and rows.x.shape == target.x.shape and rows.num_neighbors >= 0
+    fits = fits and rows.psi.shape[1] == target.basis.size and rows.scales.shape[0] == target.x.shape[1]
+    is_usual = np.all(np.isfinite(rows.scales) & (rows.scales > 0)) and np.all(rows.precision >= 0)
+    return None if fits and is_usual else "its neighbours belong to another basis or other data"
+
+
 def _target_problem(target: Target) -> str | None:
     size, likelihood, term = target.basis.size, target.likelihood, target.term
-    if target.kind not in ("projected", "optimal"):
-        return f"its potential must be projected or optimal, and is {target.kind!r}"
+    if target.kind not in ("projected", "optimal", "neighbors"):
+        return f"its potential must be projected, optimal or neighbors, and is {target.kind!r}"
+    if (problem := _neighborhood_problem(target)) is not None:
+        return problem
     if target.x.shape[1] != target.basis.inducing_points.shape[1] or target.inverse_root.shape[0] != size:
         return "data and basis have different sizes"
     if isinstance(term, QuadraticTerm):
         fits = isinstance(likelihood, Gaussian) and term.root.shape[1] == size
         fits = fits and likelihood.noise.shape in ((), target.y.shape)  # type: ignore[attr-defined]
     else:
-        assert isinstance(term, FactorisedTerm | JointTerm)
+        assert isinstance(term, FactorisedTerm | JointTerm | MarginalTerm)
         fits = term.psi.shape == (len(target.x), size) and _alike(term.likelihood, likelihood)
     if not fits:
         return "its data term belongs to another basis, likelihood or data"

@@ -27,8 +27,9 @@ class SavedEstimator:
 
     kind: str
     likelihood: str | AbstractLikelihood | None
-    kernel: AbstractKernel | None
+    kernel: AbstractKernel | str | None
     n_inducing: int | str | None
+    n_neighbors: int | str | None
     n_samples: int
     hyperparameters: str | None
     sampler: str | AbstractSampler

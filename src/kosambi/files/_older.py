@@ -6,6 +6,7 @@ versions that must go on loading.
 
     version 1    kosambi 0.1.0
     version 2    "law" became "distribution"; a posterior keeps its report under that name
+    version 3    a target may have neighbours, and an estimator a number of them
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Rises when older versions of kosambi could not read what is written now."""
 OLDEST_VERSION = 1
 """The oldest format that is read."""
@@ -35,6 +36,7 @@ REMOVED: Mapping[str, frozenset[str]] = {
 }
 """Fields that are no more; what a file holds there is left aside."""
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "estimators.SavedEstimator": {"n_neighbors": 0},
     "posterior.Posterior": {"mode_share": 1.0},
 }
 """Values, as a file would hold them, of fields that are new and whose class declares no default."""

@@ -23,9 +23,9 @@ from kosambi.basis import residual as _residual
 from kosambi.basis.inducing import GreedySelection
 from kosambi.files._estimators import SavedEstimator
 from kosambi.learning import FitReport
-from kosambi.learning.selection import Selection
+from kosambi.learning.selected import Selection
 from kosambi.likelihoods.quadrature import Rule
-from kosambi.posterior import BasisExpansion, Clipping, MatheronDraws, ModeSummary, Posterior, Prediction
+from kosambi.posterior import BasisExpansion, Clipping, MatheronDraws, ModeSummary, NearData, Posterior, Prediction
 from kosambi.posterior.certificate import Certificate
 from kosambi.priors import FunctionDraws, MeanFunction, Named, measures
 from kosambi.priors.functions import expansions
@@ -34,7 +34,9 @@ from kosambi.samplers import LadderReport, LogEvidence, Report
 from kosambi.target import Target
 from kosambi.target.bounds import DivergenceBounds
 from kosambi.target.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
+from kosambi.target.marginal_term import MarginalTerm
 from kosambi.target.modes import Modes
+from kosambi.target.neighborhood import Neighborhood, NeighborReport
 
 # Modules all of whose concrete classes can be saved, so that a new kernel or likelihood needs no change here.
 _MODULES: Mapping[str, types.ModuleType] = {
@@ -56,6 +58,9 @@ _OTHERS: Mapping[str, type] = {
     "data_terms.QuadraticTerm": QuadraticTerm,
     "data_terms.FactorisedTerm": FactorisedTerm,
     "data_terms.JointTerm": JointTerm,
+    "data_terms.MarginalTerm": MarginalTerm,
+    "target.Neighborhood": Neighborhood,
+    "target.NeighborReport": NeighborReport,
     "target.Target": Target,
     "laplace.Modes": Modes,
     "inducing.GreedySelection": GreedySelection,
@@ -74,6 +79,7 @@ _OTHERS: Mapping[str, type] = {
     "draws.Named": Named,
     "posterior.BasisExpansion": BasisExpansion,
     "posterior.MatheronDraws": MatheronDraws,
+    "posterior.NearData": NearData,
     "posterior.Clipping": Clipping,
     "posterior.ModeSummary": ModeSummary,
     "posterior.Posterior": Posterior,

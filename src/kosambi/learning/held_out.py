@@ -50,9 +50,11 @@ class LastWord:
     """The score of a normal distribution with the mean and variance of the other rows."""
 
 
-def kept_out(generator: np.random.Generator, candidates: Int[np.ndarray, " C"]) -> Int[np.ndarray, " H"]:
+def kept_out(
+    generator: np.random.Generator, candidates: Int[np.ndarray, " C"], most: int = KEPT_OUT
+) -> Int[np.ndarray, " H"]:
     """Rows to keep out, of those that are no inducing points: these have no residual, which no new input is without."""
-    return np.sort(generator.choice(candidates, size=min(KEPT_OUT, len(candidates) // 10), replace=False))
+    return np.sort(generator.choice(candidates, size=min(most, len(candidates) // 10), replace=False))
 
 
 @all_blas_threads()

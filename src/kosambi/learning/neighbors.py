@@ -7,9 +7,7 @@ Rows stand in a random order, and each is predicted from the m rows before it th
 exact for m = N − 1. Each term costs m³; the mean over a random batch of rows, times N, has the right expectation, and
 so has its gradient, ½(ααᵀ − K⁻¹) pulled back through K, never through a Cholesky factor.
 
-**Finding neighbours.** A row at place p asks a tree of the first 2^j ≥ p rows for some more than it needs and keeps
-those before it. SciPy's k-d tree for few columns; for many, where trees see almost every row, scikit-learn's exhaustive
-search, which is a matrix product. Neighbours are found again when lengthscales have moved.
+Neighbours (`kosambi.basis.neighbors`) are found again when lengthscales have moved.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ import optax
 from jaxtyping import Float, Int
 
 from kosambi._core.precision import at_rest, lift
+from kosambi.basis.neighbors import find_neighbors
 from kosambi.kernels import column_scales
 from kosambi.learning.conditionals import batch_evidence, conditionals
 from kosambi.learning.layout import Model
@@ -36,12 +35,8 @@ BATCH, STEPS = 512, 240
 """Rows of one step, and how many steps there are."""
 MOST_TARGETS = 16384
 """Rows whose terms are in the sum; a random subset of all, the neighbours of which are looked for among all."""
-MOST_TREE_COLUMNS = 15
-"""Columns up to which a k-d tree is asked."""
 KEPT_OUT = 1024
 """Rows that no step uses, which say whether the others have learned."""
-# Neighbours asked for, in multiples of m: half of the rows in a tree come later than the row that asks.
-_MARGIN = 4
 # Adam: the first step in logarithms, which falls to zero along a cosine; the mean of the last part of all is kept.
 _STEP, _AVERAGED = 0.08, 0.25
 # Parts of the steps after which neighbours are found again, if a lengthscale has moved by this factor.
@@ -50,63 +45,6 @@ _AGAIN, _MOVED = (0.1, 0.25, 0.5, 0.75), 1.1
 _USUAL_SQUARE = (0.6, 1.5)
 # Nats per observation by which rows that were kept out may end worse than they began.
 _WORSE = 0.01
-
-
-@dataclasses.dataclass(frozen=True)
-class Neighbors:
-    """Rows, and the rows before them that predict them."""
-
-    targets: Int[np.ndarray, " T"]
-    neighbors: Int[np.ndarray, "T m"]
-    """Row numbers; where there are fewer than m, the target itself, which `present` tells apart."""
-    present: Float[np.ndarray, "T m"]
-    """1 for a neighbour, 0 for a place that is empty."""
-
-
-def find_neighbors(
-    scaled: Float[np.ndarray, "N D"], order: Int[np.ndarray, " N"], targets: Int[np.ndarray, " T"], number: int
-) -> Neighbors:
-    """The `number` nearest rows before each target.
-
-    Arguments:
-        scaled: inputs in units of the lengthscales.
-        order: row numbers in the order of the factorisation.
-        targets: places in that order.
-        number: m.
-    """
-    found = np.zeros((len(targets), number), dtype=np.int64)
-    present = np.zeros((len(targets), number))
-    points = np.ascontiguousarray(scaled[order])
-    levels = np.ceil(np.log2(np.maximum(targets, 1) + 1)).astype(int)
-    for level in np.unique(levels):
-        which = np.flatnonzero(levels == level)
-        size = min(2 ** int(level), len(points))
-        at = targets[which]
-        near = _nearest(points[:size], points[at], min(size, _MARGIN * number))
-        is_before = near < at[:, None]
-        # Stable, so that the nearest come first.
-        rank = np.argsort(~is_before, axis=1, kind="stable")[:, :number]
-        chosen, is_one = np.take_along_axis(near, rank, 1), np.take_along_axis(is_before, rank, 1)
-        found[which, : rank.shape[1]] = np.where(is_one, chosen, at[:, None])
-        present[which, : rank.shape[1]] = is_one
-    empty = present == 0
-    found[empty] = np.broadcast_to(targets[:, None], found.shape)[empty]
-    return Neighbors(order[targets], order[found], present)
-
-
-def _nearest(points: np.ndarray, queries: np.ndarray, number: int) -> Int[np.ndarray, "Q k"]:
-    if points.shape[1] <= MOST_TREE_COLUMNS:
-        from scipy.spatial import cKDTree
-
-        near = cKDTree(points).query(queries, k=number, workers=-1)[1]
-    else:
-        from sklearn.neighbors import NearestNeighbors
-
-        # Single precision is enough around zero, and not far from it.
-        centre = np.mean(points, axis=0)
-        search = NearestNeighbors(n_neighbors=number, algorithm="brute").fit((points - centre).astype(np.float32))
-        near = search.kneighbors((queries - centre).astype(np.float32), return_distance=False)
-    return np.asarray(near).reshape(len(queries), number)
 
 
 def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:

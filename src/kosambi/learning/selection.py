@@ -22,15 +22,13 @@ nothing have no such score: there the points that explain 99.9 % of the prior va
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import warnings
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from kosambi._core.checks import as_inputs, as_positive
-from kosambi._core.html import table_html
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import public
 from kosambi._core.progress import Progress
@@ -39,6 +37,7 @@ from kosambi.basis.inducing import distinct_rows, greedy_path
 from kosambi.basis.points import whitened_on_host
 from kosambi.errors import InputError, TruncationWarning
 from kosambi.learning.leave_one_out import Scores, has_score, scores
+from kosambi.learning.selected import Selection
 from kosambi.learning.sizes import SMALLEST, by_variance, ladder, rounded_up
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.priors import AbstractPrior
@@ -62,92 +61,6 @@ LARGEST_SHARE = 0.5
 _FIRST, _GROWTH = 256, 2
 # N×M matrices of float64 that are held at once.
 _MATRICES = 5
-
-REASONS = {
-    "prediction": "more points would not predict better by {tolerance:g} nats per observation",
-    "certificate": "the posterior is proven to be within {tolerance:g} nats per observation of the full one",
-    "variance": "the points explain the prior variance at the data",
-    "rows": "there are no more distinct rows",
-    "full": "{from_here} were not enough, and all rows together cost less than to look for fewer",
-    "limit": "where predictions cannot be compared, at most 4√N points are taken; more may do better",
-    "memory": "the budget of memory is spent; more points may do better",
-    "time": "the budget of time is spent; more points may do better",
-    "drawing": "draws with more would take minutes; more points may do better",
-}
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Selection:
-    """Inducing points chosen by `select_inducing`, and why so many."""
-
-    indices: Int[np.ndarray, " M"]
-    """Rows of x, in greedy order."""
-    reason: str
-    """What ended the growth: "prediction", "certificate", "variance", "rows", "full", "limit", "memory", "time" or
-    "drawing"."""
-    tolerance: float
-    """Nats per observation that more points may gain."""
-    sizes: Int[np.ndarray, " T"]
-    """The numbers of points that were tried, increasing."""
-    score: Float[np.ndarray, " T"]
-    """Mean leave-one-out negative log predictive density with each; NaN where the likelihood has none, and the points
-    were chosen by the prior variance alone."""
-    gap: Float[np.ndarray, " T"]
-    """Proven bound on the divergence from the full posterior, in nats per observation; NaN where there is none."""
-    divergence: Float[np.ndarray, " T"]
-    """KL(Π_∞, Π*) of draws with each, roughly, in nats; zero for a Gaussian likelihood, NaN where it is not defined."""
-    residual_share: Float[np.ndarray, " T"]
-    """The share of the prior variance at the data that each leaves unexplained."""
-    seconds: float
-    """Wall clock."""
-    sufficient: int | None = None
-    """The smallest number of points that was enough; more were taken where they cost next to nothing."""
-
-    @property
-    def num_inducing(self) -> int:
-        """M, the number of points."""
-        return len(self.indices)
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether no budget of memory or time ended the growth."""
-        return self.reason not in ("memory", "time", "drawing")
-
-    def __repr__(self) -> str:
-        return (
-            f"Selection(num_inducing={self.num_inducing}, reason={self.reason!r}, tolerance={self.tolerance:g}, "
-            f"sufficient={self.sufficient})"
-        )
-
-    def __str__(self) -> str:
-        at = int(np.flatnonzero(self.sizes == self.num_inducing)[0])
-        lines = [
-            f"{self.num_inducing} inducing points: {self._explained}",
-            f"  sizes tried {', '.join(map(str, self.sizes))} in {self.seconds:.1f} s; "
-            f"unexplained prior variance {100 * self.residual_share[at]:.3g} %",
-        ]
-        if np.isfinite(self.score[at]):
-            best = np.nanmin(self.score)
-            lines.append(f"  leave-one-out: {self.score[at]:.4f} nats per observation, best {best:.4f}")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (f"{size} (taken)" if size == self.num_inducing else size, *(_shown(number) for number in numbers))
-            for size, *numbers in zip(self.sizes, self.score, self.divergence, self.residual_share, strict=True)
-        ]
-        head = ("points", "leave-one-out nats per observation", "divergence (nats)", "unexplained prior variance")
-        return table_html(f"{self.num_inducing} inducing points", rows, head=head, notes=[self._explained])
-
-    @property
-    def _explained(self) -> str:
-        reason = REASONS[self.reason].format(tolerance=self.tolerance, from_here=FULL_FROM)
-        is_more = self.sufficient is not None and self.sufficient < self.num_inducing
-        return f"{self.sufficient} were enough, and so many cost next to nothing; {reason}" if is_more else reason
-
-
-def _shown(number: float) -> str:
-    return f"{number:.4g}" if np.isfinite(number) else "–"
 
 
 @public

@@ -1,6 +1,6 @@
 r"""`AbstractLikelihood`: a specification, what follows from it, and the calls that check and compile.
 
-Three layers, one file each: what is written (`specification`), what is derived (`expectations`, `predictive`), and here
+Three layers: what is written (`specification`), what is derived (`expectations`, `predictive`, `marginals`), and here
 what is called. A new likelihood subclasses `AbstractLikelihood` in a file of its own, and is listed in
 `kosambi.likelihoods`.
 """
@@ -16,14 +16,14 @@ from jaxtyping import Float
 from kosambi._core.checks import as_float_array, check_key, is_traced
 from kosambi._core.precision import compiled, public
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.likelihoods.predictive import AbstractPredictive
+from kosambi.likelihoods.marginals import AbstractMarginals
 from kosambi.likelihoods.quadrature import FEWEST_NODES, Rule, trapezoidal
 
 # Nodes that predictive densities are compiled for.
 _DENSITY_COUNTS = (136, 544, 2176, 8704)
 
 
-class AbstractLikelihood(AbstractPredictive):
+class AbstractLikelihood(AbstractMarginals):
     """How observations depend on the latent function: a cost c(y, f) = −log p(y | f), and all that follows from it.
 
     A likelihood of your own needs two members, and a third unless any finite number can be observed:

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
 from kosambi.likelihoods.base import AbstractLikelihood
+from kosambi.likelihoods.marginals import Marginal
 from kosambi.likelihoods.quadrature import ONE_BY_ONE, Rule, integrate, is_little
 from kosambi.likelihoods.specification import as_observations, check_values
 
@@ -122,6 +123,17 @@ class Bernoulli(AbstractLikelihood):
         if self.link == "logit":
             return super().raw_log_predictive(y, mean, deviation, rule)
         return -self.raw_cost(y, mean / jnp.sqrt(1.0 + jnp.square(deviation)))
+
+    def has_closed_marginal(self, is_plain: bool) -> bool:
+        """For probit."""
+        return is_plain and self.link == "probit"
+
+    def raw_closed_marginal(self, y: Array, weights: Array | None, mean: Array, deviation: Array) -> Marginal:
+        """The cost at μ/√(1 + σ²)."""
+        del weights
+        root = jnp.sqrt(1.0 + jnp.square(deviation))
+        second = self.raw_second_derivative(y, mean / root) / jnp.square(root)
+        return Marginal(self.raw_cost(y, mean / root), self.raw_derivative(y, mean / root) / root, second, second)
 
     def raw_probabilities(self, mean: Array, deviation: Array, rule: Rule) -> Array:
         """P(y = 0) and P(y = 1), each with all its digits."""

@@ -8,12 +8,16 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
+from jaxtyping import Float
 
 from kosambi._core.checks import as_positive
 from kosambi._core.types import Array, ArrayLike
 from kosambi.likelihoods.base import AbstractLikelihood
+from kosambi.likelihoods.marginals import Site
 from kosambi.likelihoods.normal import normal_density
 from kosambi.likelihoods.quadrature import Rule, tiny
+
+_NODES = 204
 
 
 class Huber(AbstractLikelihood):
@@ -87,6 +91,12 @@ class Huber(AbstractLikelihood):
         m, v, low, high = self._pieces(y, mean, deviation)
         inside = m * (ndtr(high) - ndtr(low)) + v * (normal_density(low) - normal_density(high))
         return -(inside + self.threshold * (ndtr(-high) - ndtr(low))) / self.scale
+
+    def marginal_rule(
+        self, deviation: Float[np.ndarray, " N"], site: Site | None, num_nodes: int | None = None
+    ) -> Rule:
+        """Many nodes, since the second derivative jumps."""
+        return super().marginal_rule(deviation, site, _NODES if num_nodes is None else num_nodes)
 
     def raw_expected_curvature(self, y: Array, mean: Array, deviation: Array, rule: Rule) -> Array:
         """The probability of the quadratic piece, over s²."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from kosambi.basis import AbstractBasis
 from kosambi.errors import InputError
-from kosambi.learning.selection import Selection
+from kosambi.learning.selected import Selection
 from kosambi.plots.style import BLACK, BLUE, Axes, as_axes
 from kosambi.posterior import Posterior
 

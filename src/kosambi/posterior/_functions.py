@@ -20,6 +20,7 @@ from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis, PointBasis, PointResidual
 from kosambi.errors import InputError
 from kosambi.posterior._matheron import MatheronDraws, draw_matheron
+from kosambi.posterior._near_functions import NearData
 from kosambi.priors import GaussianProcess, GaussianRandomElement
 from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.functions.expansions import AbstractExpansion, KernelExpansion
@@ -30,6 +31,8 @@ from kosambi.target import Target
 METHODS = ("pathwise", "matheron")
 # Folded into the key, so that functions drawn with the key of `infer` do not depend on the particles.
 _PURPOSE = 0x66756E63
+# Likewise for the noise of sites.
+_NOISE = 0x6E656172
 
 
 class BasisExpansion(AbstractExpansion):
@@ -68,12 +71,28 @@ def draw(
             raise InputError(
                 '`at` and `domain` mean nothing to method="matheron", which draws as it is asked. Leave them out.'
             )
+        if target.neighborhood is not None:
+            raise InputError(
+                'method="matheron" knows no neighbours, which inform the functions of this posterior. Use '
+                'method="pathwise".'
+            )
         return draw_matheron(key, target, particles.coordinates)
     points = None if at is None else as_inputs("at", at, target.x.shape[1])
     ends = None if domain is None else as_inputs("domain", domain, target.x.shape[1])
     if ends is not None and ends.shape[0] != 2:
         raise InputError(f"`domain` must have two rows, the lowest and the highest inputs. Got {ends.shape[0]} rows.")
-    return draw_pathwise(key, target, particles, points, ends)
+    rows = target.neighborhood
+    if rows is None:
+        return draw_pathwise(key, target, particles, points, ends)
+    if points is not None:
+        points = np.concatenate([np.asarray(points), np.asarray(rows.x)])
+    plain = draw_pathwise(key, target, particles, points, ends)
+    noise = jax.random.fold_in(key, _NOISE)
+    typed = jnp.issubdtype(noise.dtype, jax.dtypes.prng_key)
+    data = np.asarray(jax.random.key_data(noise) if typed else noise)
+    kind = str(jax.random.key_impl(noise)) if typed else "threefry2x32"
+    near = NearData(target.basis, rows, data, kind, plain.num_draws, np.arange(plain.num_draws))
+    return FunctionDraws(plain.mean, plain.parts, plain.num_columns, plain.num_latents, near)
 
 
 def draw_pathwise(

@@ -2,7 +2,9 @@ r"""From particles to predictions: the distribution of f at new inputs, in block
 
 Given the coordinates, f(x) ~ N(m(x) + ψ(x)ᵀw, σ²(x)) with the residual variance σ² of the basis. Over J particles that
 is a mixture of J normal components with one standard deviation per input; where the distribution of w is known,
-N(μ, RRᵀ), it is the one normal distribution with mean m + ψᵀμ and variance σ² + |Rᵀψ|².
+N(μ, RRᵀ), it is the one normal distribution with mean m + ψᵀμ and variance σ² + |Rᵀψ|². With potential="neighbors" the
+sites of the m rows nearest to x, of all rows, inform the residual: b, ψ̌ and D stand in the places of m, ψ and σ²
+(`kosambi.target.neighborhood`).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from kosambi.priors.base import evaluate_mean
 from kosambi.samplers import Particles
 from kosambi.samplers.base import warn_user
 from kosambi.target import Target
+from kosambi.target.neighborhood import Near
 
 LOW_SUPPORT = 0.05
 """Inputs with less support than this are warned of."""
@@ -86,11 +89,17 @@ def latent_distribution(target: Target, particles: Particles, x: Float[Array, "N
     num_rows, size = x.shape[0], rows.shape[0]
     means, deviation, prior = np.empty((size, num_rows)), np.empty(num_rows), np.empty(num_rows)
     root = None if known is None else known.root
+    near = None if target.neighborhood is None else target.neighborhood.nearest(np.asarray(x))
     for part in host_blocks(num_rows, _rows_at_once(target, particles)):
-        explained = basis.explained_on_host(x[part])
-        block = _block(*lift((basis, rows, root)), x[part]) if explained is None else _on_host(explained, rows, root)
+        if near is not None:
+            block = _near_data(target, rows, root, np.asarray(x[part]), near.at(part))
+        elif (explained := basis.explained_on_host(x[part])) is None:
+            block = _block(*lift((basis, rows, root)), x[part])
+        else:
+            block = _on_host(explained, rows, root)
         means[:, part], deviation[part], prior[part] = block
-    means += np.asarray(evaluate_mean(basis.prior.mean, x)) if num_rows else 0.0
+    if near is None:
+        means += np.asarray(evaluate_mean(basis.prior.mean, x)) if num_rows else 0.0
     if latents > 1:
         means = np.ascontiguousarray(np.moveaxis(means.reshape(size // latents, latents, num_rows), 1, 2))
     return Latent(means, deviation, prior)
@@ -107,6 +116,18 @@ def _on_host(explained: Explained, w: Array, root: Array | None) -> tuple[Array,
     if root is not None:
         variance = variance + np.sum(np.square(explained.psi @ np.asarray(root)), axis=1)
     return np.asarray(w) @ explained.psi.T, np.sqrt(variance), explained.variance
+
+
+def _near_data(
+    target: Target, w: Array, root: Array | None, x: Float[np.ndarray, "N D"], near: Near
+) -> tuple[Array, Array, Array]:
+    """The same where near data inform the residual, the prior mean included."""
+    assert target.neighborhood is not None
+    given = target.neighborhood.conditional(target.basis, x, near)
+    variance = given.variance
+    if root is not None:
+        variance = variance + np.sum(np.square(given.psi @ np.asarray(root)), axis=1)
+    return given.offset + np.asarray(w) @ given.psi.T, np.sqrt(variance), np.asarray(target.basis.prior.variance(x))
 
 
 @compiled

@@ -225,6 +225,12 @@ def divergence_estimate(delta: Float[np.ndarray, " J"]) -> tuple[float, float]:
 
 
 def _check(target: Target) -> None:
+    if target.neighborhood is not None:
+        raise InputError(
+            "The certificate compares draws with the best distribution of their coordinates where the residual keeps "
+            'its prior. With potential="neighbors" near data inform it. Compare the log predictive density of rows '
+            "that were kept out with that of twice as many neighbours."
+        )
     if isinstance(target.likelihood, CustomJoint):
         raise InputError(
             "There is no certificate for `CustomJoint`: its loss does not split over observations, so the best "

@@ -31,6 +31,7 @@ from kosambi.samplers.remainder import remainder_frame
 from kosambi.target import QuadraticTerm, Target
 from kosambi.target.data_terms import FactorisedTerm
 from kosambi.target.host_newton import HostPotential
+from kosambi.target.marginal_term import MarginalTerm
 from kosambi.target.modes import Frame, Modes
 
 MAX_CHECKS = 64
@@ -230,7 +231,7 @@ def _pulled_in(
 
 def _potentials(target: Target) -> Callable[[np.ndarray], np.ndarray]:
     """V of several whitened coordinates; for a sum over rows by the program that the search for the mode has used."""
-    if not isinstance(target.term, FactorisedTerm) or not is_for_host(target.term.psi.size):
+    if not isinstance(target.term, FactorisedTerm | MarginalTerm) or not is_for_host(target.term.psi.size):
         return lambda w: np.asarray(_whitened_potential(target, w.reshape(-1, *target.shape)))
     potential = HostPotential(target.term)
     return lambda w: np.array([potential.value(each) for each in w])

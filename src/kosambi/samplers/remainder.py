@@ -31,9 +31,10 @@ from kosambi._core.types import Array
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.quadrature import Rule
 from kosambi.target import Target
-from kosambi.target.data_terms import ACCELERATOR_FACTOR, FactorisedTerm, largest_slope
+from kosambi.target.data_terms import FactorisedTerm, largest_slope
 from kosambi.target.host_newton import HostPotential, RowCosts
 from kosambi.target.modes import Modes
+from kosambi.target.row_blocks import ACCELERATOR_FACTOR
 
 LARGEST_ERROR = 0.01
 """Nats by which V may be off where it is compared with its definition."""

@@ -25,6 +25,7 @@ from kosambi._core.types import Array
 from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.likelihoods.quadrature import Rule, finer
+from kosambi.target.row_blocks import sum_over_rows
 
 MANY = 512
 """Coordinates from which factorisations are what takes time, and those that keep the last digits are too dear."""
@@ -32,8 +33,6 @@ MANY = 512
 # that fit a core's cache are faster.
 MAX_LATENT_VALUES = 2**20
 MAX_LATENT_VALUES_QUADRATURE = 2**17
-# An accelerator is not idle only with more to do at a time: 2**26 float64 numbers are half a gigabyte.
-ACCELERATOR_FACTOR = 2**6
 
 
 def largest_slope(dtype: Any) -> float:
@@ -217,34 +216,14 @@ class FactorisedTerm(AbstractDataTerm):
 
     def _over_blocks(self, function: Callable[[FactorisedTerm], Any], w: Array, start: Any) -> Any:
         """The sum of `function` over blocks of rows."""
-        limit = MAX_LATENT_VALUES if self.rule is None else MAX_LATENT_VALUES_QUADRATURE
-        if jax.default_backend() != "cpu":
-            limit *= ACCELERATOR_FACTOR
-        num_rows, per_row = self.psi.shape[0], max(1, w.shape[0]) * self.likelihood.num_latents
-        size = max(1, limit // per_row)
-        if num_rows <= size:
-            return function(self)
-        full = num_rows // size
 
-        def split(array: Array | None) -> Array | None:
-            return None if array is None else array[: full * size].reshape(full, size, *array.shape[1:])
-
-        def rest(array: Array | None) -> Array | None:
-            return None if array is None else array[full * size :]
-
-        rows = (self.psi, self.y, self.offset, self.weights, self.deviation)
-
-        def part(pieces: tuple[Array | None, ...]) -> FactorisedTerm:
+        def part(pieces: tuple[Any, ...]) -> Any:
             psi, y, offset, weights, deviation = pieces
-            return FactorisedTerm(self.likelihood, psi, y, offset, weights, deviation, self.rule)
+            return function(FactorisedTerm(self.likelihood, psi, y, offset, weights, deviation, self.rule))
 
-        def add(total: Any, pieces: tuple[Array | None, ...]) -> tuple[Any, None]:
-            return jax.tree.map(jnp.add, total, function(part(pieces))), None
-
-        total, _ = jax.lax.scan(add, start, tuple(split(array) for array in rows))
-        if full * size == num_rows:
-            return total
-        return jax.tree.map(jnp.add, total, function(part(tuple(rest(array) for array in rows))))
+        limit = MAX_LATENT_VALUES if self.rule is None else MAX_LATENT_VALUES_QUADRATURE
+        rows = (self.psi, self.y, self.offset, self.weights, self.deviation)
+        return sum_over_rows(part, rows, w.shape[0] * self.likelihood.num_latents, limit, start)
 
 
 class JointTerm(AbstractDataTerm):
@@ -294,18 +273,25 @@ def quadratic_term(
     """
     weights = np.ones_like(y) if weights is None else weights
     precision = weights / np.square(np.asarray(likelihood.noise))
-    error, scaled = (y - offset) * np.sqrt(precision), psi * np.sqrt(precision)[:, None]
     noise = np.broadcast_to(np.asarray(likelihood.noise), y.shape)
-    constants = np.sum(weights * (np.log(noise) + 0.5 * np.log(2.0 * np.pi)))
+    constant = float(np.sum(weights * (np.log(noise) + 0.5 * np.log(2.0 * np.pi))))
     if deviation is not None:
-        constants = constants + 0.5 * np.sum(precision * np.square(deviation))
+        constant += 0.5 * float(np.sum(precision * np.square(deviation)))
+    return least_squares(psi, y - offset, precision, constant)
+
+
+def least_squares(
+    psi: Float[np.ndarray, "N M"], error: Float[np.ndarray, " N"], precision: Float[np.ndarray, " N"], constant: float
+) -> QuadraticTerm:
+    """½ Σ_n precision_n (error_n − ψ_nᵀw)² + constant."""
+    error, scaled = error * np.sqrt(precision), psi * np.sqrt(precision)[:, None]
     if psi.shape[1] >= MANY and len(psi) <= 2 * psi.shape[1]:
         # Nothing to be gained from fewer rows.
-        return QuadraticTerm(np.ascontiguousarray(scaled), error, np.asarray(constants))
+        return QuadraticTerm(np.ascontiguousarray(scaled), error, np.asarray(constant))
     basis, root = _on_host(scaled) if is_for_host(psi.size) else map(np.asarray, positive_qr(scaled))
     aim = basis.T @ error
-    # What no w can explain, and the constants of the density.
-    constant = 0.5 * np.sum(np.square(error - basis @ aim)) + constants
+    # What no w can explain stays.
+    constant += 0.5 * float(np.sum(np.square(error - basis @ aim)))
     return QuadraticTerm(np.ascontiguousarray(root), aim, np.asarray(constant))
 
 

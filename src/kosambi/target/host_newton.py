@@ -13,16 +13,19 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.linalg import all_blas_threads, one_blas_thread
-from kosambi._core.precision import compiled
+from kosambi._core.precision import compiled, with_fields
 from kosambi._core.types import Array
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.quadrature import Rule
 from kosambi.target.data_terms import FactorisedTerm, largest_slope
+from kosambi.target.marginal_term import MarginalTerm
 from kosambi.target.newton import FLATTEST, MAX_ITERATIONS, TOLERANCE
 
 # Numbers that one curvature is summed over from which several threads are worth it. Threads of a BLAS wait for each
 # other by turning in circles: where other work has the cores, a product of a tenth of a second takes seconds with two.
 _MUCH = 2**34
+# In the place of those that a program for the costs of rows does not need.
+_NO_FEATURES = np.empty((0, 0))
 
 
 class RowCosts(NamedTuple):
@@ -61,6 +64,12 @@ def _row_costs(
     return RowCosts(cost, slope, curvature, *others)
 
 
+@compiled
+def _marginal_costs(term: MarginalTerm, f: Array) -> RowCosts:
+    found = term.marginal(f)
+    return RowCosts(found.cost, found.slope, found.positive, found.positive, found.second)
+
+
 def row_costs(likelihood: AbstractLikelihood, y: Float[np.ndarray, " N"], f: Float[np.ndarray, "N *C"]) -> RowCosts:
     """The cost of every row without weights, as NumPy arrays."""
     with jax.enable_x64(True):
@@ -81,11 +90,13 @@ class Found(NamedTuple):
 
 
 class HostPotential:
-    """V(w) = Σ_n weight_n c_n(m_n + ψ_nᵀw) + ½|w|² of a factorised term, for one w of K = M·C numbers at a time."""
+    """V(w) = Σ_n weight_n c_n(m_n + ψ_nᵀw) + ½|w|² of a sum over rows, for one w of K = M·C numbers at a time."""
 
-    def __init__(self, term: FactorisedTerm) -> None:
+    def __init__(self, term: FactorisedTerm | MarginalTerm) -> None:
         self.term, self.psi, self.offset = term, np.asarray(term.psi), np.asarray(term.offset)
-        self.weights = np.ones(len(self.psi)) if term.weights is None else np.asarray(term.weights)
+        # Inside the integral of a marginal cost its weight is part of it.
+        is_plain = term.weights is None or isinstance(term, MarginalTerm)
+        self.weights = np.ones(len(self.psi)) if is_plain else np.asarray(term.weights)
         self.num_latents = term.likelihood.num_latents
         self.limit = largest_slope(np.float64)
 
@@ -102,7 +113,11 @@ class HostPotential:
         """The weighted costs of all rows at latent values f."""
         term = self.term
         with jax.enable_x64(True):
-            cost, *others = map(np.asarray, _row_costs(term.likelihood, term.y, f, term.deviation, term.rule))
+            if isinstance(term, MarginalTerm):
+                found = _marginal_costs(with_fields(term, psi=_NO_FEATURES), f)
+            else:
+                found = _row_costs(term.likelihood, term.y, f, term.deviation, term.rule)
+            cost, *others = map(np.asarray, found)
         # An observation of weight zero is absent, also where its cost is infinite.
         present = self.weights > 0
         cost = np.where(present, self.weights * np.where(present, cost, 0.0), 0.0)

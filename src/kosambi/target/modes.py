@@ -22,6 +22,7 @@ from kosambi._core.types import Array, Key
 from kosambi.errors import NumericalError
 from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, data_value
 from kosambi.target.host_newton import HostPotential, inverse_root, search_on_host
+from kosambi.target.marginal_term import MarginalTerm
 from kosambi.target.newton import newton
 from kosambi.target.target import Target
 
@@ -133,7 +134,7 @@ def count_basins(target: Target, particles: Float[Array, "J *K"]) -> int:
 def _searched(target: Target, starts: Float[Array, "S K"]) -> Modes:
     """Newton's method from each start: on the host for a sum over rows, and on an accelerator where there is much."""
     term = target.term
-    if not isinstance(term, FactorisedTerm) or not is_for_host(term.psi.size):
+    if not isinstance(term, FactorisedTerm | MarginalTerm) or not is_for_host(term.psi.size):
         return jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
     potential = HostPotential(term)
     every = [search_on_host(potential, start) for start in np.asarray(starts, dtype=np.float64)]

@@ -3,9 +3,11 @@ r"""The density that a sampler draws from, exp(−V), over the coordinates of a 
     projected:  V(u) = Σ_n c(y_n, m(x_n) + φ(x_n)ᵀu) + ½ uᵀΛ⁻¹u                    (the paper's Π_∞)
     optimal:    V(u) = Σ_n E_ξ c(y_n, m(x_n) + φ(x_n)ᵀu + σ_n ξ) + ½ uᵀΛ⁻¹u         (the KL-optimal Π*)
 
-with σ_n² the residual variance of the basis at x_n; expanding the cost, they differ by about ½ Σ_n c''_n σ_n². Both
-carry the same additive constants. Everything is computed in whitened coordinates w = L⁻¹u, where the prior is standard
-normal; `potential` and `gradient` speak of u.
+    neighbors:  V(u) = Σ_n −log E_ξ exp(−c(y_n, b_n + φ̌(x_n)ᵀu + √D_n ξ)) + ½ uᵀΛ⁻¹u   (`kosambi.target.neighbors`)
+
+with σ_n² the residual variance of the basis at x_n; expanding the cost, the first two differ by about ½ Σ_n c''_n σ_n².
+In the third, near data inform the residual. All carry the same additive constants. Everything is computed in whitened
+coordinates w = L⁻¹u, where the prior is standard normal; `potential` and `gradient` speak of u.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from kosambi.basis import AbstractBasis
 from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, data_value, quadratic_term
+from kosambi.target.neighborhood import Neighborhood
+from kosambi.target.neighbors import DEFAULT, NEIGHBORS, as_num_neighbors, check_neighbors, neighbor_potential
 
 WORTH_IT = 0.02
 """Nats per observation by which the potentials must differ for "auto" to take the optimal one."""
@@ -42,11 +46,13 @@ class Target(Module):
         likelihood: the cost of one observation, or `CustomJoint`.
         x: (N, D), the inputs.
         y: (N,), the observations.
-        potential: "projected" (the paper's), "optimal" (for `RitzBasis` and `PointBasis`), or "auto": optimal where
-            the two differ by more than 0.02 nats per observation and its integrals are not too many; `kind` says which
-            it is.
+        potential: "projected" (the paper's), "optimal" or "neighbors" (for `RitzBasis` and `PointBasis`), or "auto":
+            optimal where the first two differ by more than 0.02 nats per observation and its integrals are not too
+            many; `kind` says which it is.
         weights: (N,), how often each observation counts; once when None.
-        num_nodes: of the quadrature of the optimal potential; chosen from the residual when None.
+        num_nodes: of the quadrature of the optimal potential and of that with neighbours; chosen when None.
+        num_neighbors: m, with potential="neighbors": how many near rows inform the residual at each; 30 when None, and
+            at least N for all rows.
 
     >>> import numpy as np, kosambi as ko
     >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
@@ -64,6 +70,8 @@ class Target(Module):
     inverse_root: Float[Array, "M M"]
     term: AbstractDataTerm
     kind: str = eqx.field(static=True)
+    neighborhood: Neighborhood | None = None
+    """The data as neighbours, with potential="neighbors"."""
 
     @public
     def __init__(
@@ -76,6 +84,7 @@ class Target(Module):
         *,
         weights: ArrayLike | None = None,
         num_nodes: int | None = None,
+        num_neighbors: int | None = None,
     ) -> None:
         self.basis, self.likelihood = _as_model(basis, likelihood)
         self.kind = _as_kind(potential, basis, likelihood)
@@ -89,10 +98,19 @@ class Target(Module):
         self.weights = None if weights is None else as_weights(weights, self.x)
         if self.kind == "auto":
             self.kind, num_nodes = _better_kind(basis, likelihood, self.x, self.y, self.weights, num_nodes)
+        self.neighborhood = None
+        number = _as_number(self.kind, num_neighbors)
         offset = at_rest(basis.prior.mean_at(self.x))
         with one_blas_thread(basis.size):
             # Formed once: a triangular solve for every particle at every step would cost as much as the data.
             self.inverse_root = basis.whiten(np.eye(basis.size))
+            if isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1:
+                check_length("Gaussian(noise=...)", likelihood.noise, self.x)
+            if number is not None:
+                self.neighborhood, self.term = neighbor_potential(
+                    basis, likelihood, self.x, self.y, self.weights, number, num_nodes
+                )
+                return
             psi = basis.whitened_mean(self.x)
             deviation = np.sqrt(basis.residual_variance(self.x)) if self.kind == "optimal" else None
             if isinstance(likelihood, CustomJoint):
@@ -102,8 +120,6 @@ class Target(Module):
                     )
                 self.term = JointTerm(likelihood, psi, self.y, offset)
             elif isinstance(likelihood, Gaussian):
-                if likelihood.noise.ndim == 1:
-                    check_length("Gaussian(noise=...)", likelihood.noise, self.x)
                 self.term = at_rest(quadratic_term(likelihood, psi, self.y, offset, self.weights, deviation))
             else:
                 rule = None if deviation is None else likelihood.rule(deviation, num_nodes)
@@ -115,9 +131,25 @@ class Target(Module):
         rule = getattr(self.term, "rule", None)
         return 1 if rule is None else len(rule.nodes)
 
-    def with_potential(self, potential: str, *, num_nodes: int | None = None) -> Target:
-        """The same model and data with the other potential: "projected" or "optimal"."""
-        return Target(self.basis, self.likelihood, self.x, self.y, potential, weights=self.weights, num_nodes=num_nodes)
+    @property
+    def num_neighbors(self) -> int | None:
+        """m, the number of near rows that inform the residual; None with the other potentials."""
+        return None if self.neighborhood is None else self.neighborhood.num_neighbors
+
+    def with_potential(
+        self, potential: str, *, num_nodes: int | None = None, num_neighbors: int | None = None
+    ) -> Target:
+        """The same model and data with another potential: "projected", "optimal" or "neighbors"."""
+        return Target(
+            self.basis,
+            self.likelihood,
+            self.x,
+            self.y,
+            potential,
+            weights=self.weights,
+            num_nodes=num_nodes,
+            num_neighbors=num_neighbors,
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -253,8 +285,10 @@ def as_weights(weights: ArrayLike, x: Array) -> Float[Array, " N"]:
 
 def _as_kind(potential: object, basis: AbstractBasis, likelihood: AbstractLikelihood) -> str:
     """Refuse a potential that the basis or the likelihood does not have."""
-    if potential not in ("projected", "optimal", "auto"):
-        raise InputError(f'`potential` must be "projected", "optimal" or "auto". Got {potential!r}.')
+    if potential not in ("projected", "optimal", NEIGHBORS, "auto"):
+        raise InputError(f'`potential` must be "projected", "optimal", "neighbors" or "auto". Got {potential!r}.')
+    if potential == NEIGHBORS:
+        check_neighbors(basis, likelihood)
     if potential == "optimal" and isinstance(likelihood, CustomJoint):
         raise InputError(
             "The optimal potential of `CustomJoint` is an N-dimensional integral, because the loss does not split over "
@@ -267,6 +301,15 @@ def _as_kind(potential: object, basis: AbstractBasis, likelihood: AbstractLikeli
             'Use `RitzBasis` or `PointBasis`, or potential="projected".'
         )
     return str(potential)
+
+
+def _as_number(kind: str, number: int | None) -> int | None:
+    """m with neighbours, None without."""
+    if kind == NEIGHBORS:
+        return DEFAULT if number is None else as_num_neighbors("num_neighbors", number)
+    if number is not None:
+        raise InputError(f'`num_neighbors` is for potential="neighbors". Got "{kind}". Leave out one of the two.')
+    return None
 
 
 def _better_kind(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import abc
 import warnings
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from kosambi._core.checks import as_inputs, is_traced
 from kosambi._core.linalg import host_blocks
@@ -22,6 +23,18 @@ from kosambi.priors.functions.expansions import AbstractExpansion, FourierExpans
 _VALUES_AT_ONCE = 2**22
 
 
+class AbstractCorrection(Module):
+    """What is added to draws where something is known that they have not seen."""
+
+    @abc.abstractmethod
+    def evaluate(self, draws: FunctionDraws, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
+        """What is added at the rows of `x` to the draws, given without it; traceable."""
+
+    @abc.abstractmethod
+    def select(self, indices: Int[np.ndarray, " L"]) -> AbstractCorrection:
+        """That of some of the draws, by number."""
+
+
 class FunctionDraws(Module):
     """J random functions: `draws(x)` gives their values, (J, N), the same at every call and on any subset.
 
@@ -33,6 +46,7 @@ class FunctionDraws(Module):
         parts: independent expansions whose values add up, of J·C functions, the C of one draw next to each other.
         num_columns: D, the number of input columns.
         num_latents: C.
+        correction: what is added to them where near data are known, if anything; for one latent function.
 
     >>> import jax, numpy as np, kosambi as ko
     >>> prior = ko.GaussianProcess(ko.kernels.Matern52(lengthscale=0.5))
@@ -48,6 +62,7 @@ class FunctionDraws(Module):
     parts: tuple[AbstractExpansion, ...]
     num_columns: int = eqx.field(static=True)
     num_latents: int = eqx.field(static=True, default=1)
+    correction: AbstractCorrection | None = None
 
     @property
     def num_draws(self) -> int:
@@ -61,7 +76,9 @@ class FunctionDraws(Module):
     def __getitem__(self, which: Any) -> FunctionDraws:
         indices = np.atleast_1d(np.arange(self.num_draws)[which])
         rows = (indices[:, None] * self.num_latents + np.arange(self.num_latents)).ravel()
-        return FunctionDraws(self.mean, tuple(p.select(rows) for p in self.parts), self.num_columns, self.num_latents)
+        parts = tuple(part.select(rows) for part in self.parts)
+        correction = None if self.correction is None else self.correction.select(rows)
+        return FunctionDraws(self.mean, parts, self.num_columns, self.num_latents, correction)
 
     @public
     def __call__(self, x: ArrayLike) -> Float[Array, "J N *C"]:
@@ -90,6 +107,13 @@ class FunctionDraws(Module):
         return jnp.moveaxis(split, 1, 2) if is_traced(values) else np.ascontiguousarray(np.moveaxis(split, 1, 2))
 
     def _centred(self, x: Array) -> Array:
+        values = self._without_correction(x)
+        if self.correction is None or x.shape[0] == 0:
+            return values
+        plain = FunctionDraws(self.mean, self.parts, self.num_columns, self.num_latents)
+        return values + self.correction.evaluate(plain, x)
+
+    def _without_correction(self, x: Array) -> Array:
         size = self.num_draws * self.num_latents
         if x.shape[0] == 0:
             return np.empty((size, 0))

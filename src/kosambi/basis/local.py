@@ -1,0 +1,164 @@
+r"""What nearby rows say about the residual of a basis: g = f − m − ψᵀw given noisy values of it at a few rows.
+
+The residual has the covariance R = r − ψᵀψ, formed from the same rounded ψ that is stored. Row k has the precision W_k
+(that of a Gaussian site; zero where it says nothing), and 𝒩 are the rows near an input:
+
+    B = R_{x𝒩} W^½ (I + W^½ R_{𝒩𝒩} W^½)⁻¹ W^½,   D = R_xx − B R_{𝒩x}
+
+which are R_{x𝒩}(R_{𝒩𝒩} + W⁻¹)⁻¹ and the variance that is left, without an infinite W⁻¹.
+
+Each input has its own small system: batches of them, in threads, with LAPACK on the host, because batches of
+factorisations can block XLA's threads on a CPU for good; on an accelerator in one compiled program.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi._core.linalg import host_blocks, one_blas_thread
+from kosambi._core.precision import compiled, lift
+from kosambi._core.types import Array
+from kosambi.priors import AbstractPrior
+
+EXPLAINED = 1e-10
+"""Inputs whose residual variance is below this part of the prior variance have no use for neighbours."""
+# Numbers of the features of all neighbours of one batch, and of their covariances: 2**22 float64 numbers are 32 MiB.
+_NUMBERS = 2**22
+_MOST_THREADS = 8
+
+
+class Rows(NamedTuple):
+    """Rows that may be neighbours."""
+
+    x: Float[np.ndarray, "N D"]
+    psi: Float[np.ndarray, "N M"]
+    precision: Float[np.ndarray, " N"]
+    """W."""
+
+
+class Local(NamedTuple):
+    """What neighbours say about T inputs."""
+
+    weights: Float[np.ndarray, "T m"]
+    """B; zero in empty places."""
+    variance: Float[np.ndarray, " T"]
+    """D, never negative."""
+    psi: Float[np.ndarray, "T M"]
+    """ψ − Σ_k B_k ψ_k: what multiplies w, given the neighbours."""
+    num_cut: int
+    """Inputs whose neighbours were left out, because the coordinates explain all of f there."""
+    num_clipped: int
+    """Variances below zero by more than rounding, which were set to zero."""
+
+
+def local_conditionals(
+    prior: AbstractPrior,
+    rows: Rows,
+    x: Float[np.ndarray, "T D"],
+    psi: Float[np.ndarray, "T M"],
+    index: Int[np.ndarray, "T m"],
+    share: Float[np.ndarray, "T m"] | None = None,
+) -> Local:
+    """B, D and the features that are left, at the rows of `x` with features `psi`.
+
+    Arguments:
+        prior: whose r it is.
+        rows: what the numbers in `index` stand for.
+        x: inputs.
+        psi: ψ(x), in the precision of `rows.psi`.
+        index: the neighbours of each input; −1 in a place that is empty.
+        share: what part of its precision each neighbour has; all of it when None.
+    """
+    number, places = index.shape
+    found = Local(np.zeros((number, places)), np.empty(number), np.empty(psi.shape), 0, 0)
+    variance = np.asarray(prior.variance(x)) if number else np.empty(0)
+    left = variance - np.einsum("tm,tm->t", psi, psi, dtype=np.float64)
+    if not places or not number:
+        same = np.array(psi, dtype=np.float64)
+        return found._replace(variance=np.maximum(left, 0.0), psi=same, num_clipped=_num_below(left, variance))
+    is_needed = left > EXPLAINED * variance
+    with jax.enable_x64(True):
+        lifted = lift(prior)
+
+    def solve(part: slice) -> None:
+        # The switch belongs to a thread.
+        with jax.enable_x64(True):
+            near = index[part]
+            precision = np.where(near >= 0, rows.precision[near], 0.0) * is_needed[part, None]
+            precision = precision if share is None else precision * share[part]
+            block = _on_host if jax.default_backend() == "cpu" else _on_device
+            weights, removed, explained = block(
+                lifted, rows.x[near], rows.psi[near], np.sqrt(precision), x[part], psi[part]
+            )
+        found.weights[part], found.variance[part] = weights, left[part] - removed
+        found.psi[part] = psi[part] - explained
+
+    with one_blas_thread(), ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as pool:
+        list(pool.map(solve, host_blocks(number, _batch_size(number, places, psi.shape[1]))))
+    clipped = _num_below(found.variance, variance)
+    return found._replace(
+        variance=np.maximum(found.variance, 0.0), num_cut=int(np.sum(~is_needed)), num_clipped=clipped
+    )
+
+
+def _num_below(left: np.ndarray, variance: np.ndarray) -> int:
+    """How many variances are below zero by more than rounding."""
+    return int(np.sum(left < -1e-8 * np.maximum(variance, 0.0)))
+
+
+def _batch_size(number: int, places: int, width: int) -> int:
+    """A power of two, so that few lengths are compiled for."""
+    size = max(1, min(number, _NUMBERS // (places * (width + places))))
+    return 2 ** int(np.log2(size))
+
+
+@compiled
+def _covariances(prior: AbstractPrior, near: Array, x: Array) -> tuple[Array, Array]:
+    """r among the neighbours of each input, and with it."""
+    among = jax.vmap(lambda rows: prior.pairwise(rows, rows))(near)
+    return among, jax.vmap(lambda rows, one: prior.pairwise(rows, one[None])[:, 0])(near, x)
+
+
+def residual_blocks(
+    prior: AbstractPrior, near: np.ndarray, features: np.ndarray, x: np.ndarray, psi: np.ndarray
+) -> tuple[Float[np.ndarray, "T m m"], Float[np.ndarray, "T m"]]:
+    """R_{𝒩𝒩} and R_{𝒩x} of one batch, from the inputs (T, m, D) and the features (T, m, M) of all neighbours."""
+    features, psi = features.astype(np.float64, copy=False), psi.astype(np.float64, copy=False)
+    with jax.enable_x64(True):
+        among, cross = _covariances(prior, near, x)
+    gram = np.asarray(among) - features @ np.swapaxes(features, 1, 2)
+    return gram, np.asarray(cross) - np.einsum("tkm,tm->tk", features, psi)
+
+
+def _on_host(
+    prior: AbstractPrior, near: np.ndarray, features: np.ndarray, root: np.ndarray, x: np.ndarray, psi: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch."""
+    features = features.astype(np.float64, copy=False)
+    gram, toward = residual_blocks(prior, near, features, x, psi)
+    gram *= root[:, :, None] * root[:, None, :]
+    gram[:, np.arange(gram.shape[1]), np.arange(gram.shape[1])] += 1.0
+    weights = root * np.linalg.solve(gram, (root * toward)[:, :, None])[:, :, 0]
+    return weights, np.einsum("tk,tk->t", weights, toward), np.einsum("tk,tkm->tm", weights, features)
+
+
+@compiled
+def _on_device(
+    prior: AbstractPrior, near: Array, features: Array, root: Array, x: Array, psi: Array
+) -> tuple[Array, Array, Array]:
+    """The same in one program."""
+    among, cross = _covariances(prior, near, x)
+    features, psi = features.astype(among.dtype), psi.astype(among.dtype)
+    gram = among - features @ jnp.swapaxes(features, 1, 2)
+    gram = gram * root[:, :, None] * root[:, None, :] + jnp.eye(gram.shape[1], dtype=gram.dtype)
+    toward = cross - jnp.einsum("tkm,tm->tk", features, psi)
+    factor = jnp.linalg.cholesky(gram)
+    weights = root * jax.scipy.linalg.cho_solve((factor, True), (root * toward)[:, :, None])[:, :, 0]
+    return weights, jnp.einsum("tk,tk->t", weights, toward), jnp.einsum("tk,tkm->tm", weights, features)

@@ -1,0 +1,178 @@
+"""Hyperparameters of an estimator's model: what it was asked for, what is learned, and the last word on it."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kosambi._core.checks import as_count
+from kosambi._core.parameters import parameters
+from kosambi._core.precision import with_fields
+from kosambi._core.types import Key
+from kosambi.basis import inducing
+from kosambi.errors import HyperparameterWarning, InputError
+from kosambi.estimators._models import in_units
+from kosambi.estimators._rows import Rows
+from kosambi.kernels import AbstractKernel, AbstractRadial, Matern32, Matern52, SquaredExponential
+from kosambi.learning import FitReport, fit_hyperparameters
+from kosambi.learning.held_out import LastWord
+from kosambi.learning.num_neighbors import as_neighbors
+from kosambi.learning.sizes import SUBSET
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.priors import GaussianProcess
+
+METHODS = ("evidence", "paper", None)
+FAMILIES: dict[str, type[AbstractRadial]] = {
+    "matern32": Matern32,
+    "matern52": Matern52,
+    "squared_exponential": SquaredExponential,
+    "rbf": SquaredExponential,
+}
+"""Kernels by name, with a lengthscale for each column."""
+# The smallest step between observations, in standard deviations, above which they are rounded coarsely.
+_COARSE = 0.1
+# Points that explain all but this part of the prior variance at the data are enough.
+_FEW_POINTS, _MUCH = 256, 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What an estimator was asked for; see `ProjectedLangevinRegressor`."""
+
+    kernel: AbstractKernel | str | None
+    n_inducing: int | str | None
+    n_neighbors: int | str | None
+    n_samples: int
+    hyperparameters: str | None
+    sampler: Any
+    potential: str
+    progress: bool | None
+
+    def check(self) -> None:
+        """Refuse what no later call would name by its name here."""
+        known = self.kernel is None or isinstance(self.kernel, AbstractKernel)
+        if not known and not (isinstance(self.kernel, str) and self.kernel in FAMILIES):
+            names = ", ".join(f'"{name}"' for name in FAMILIES)
+            raise InputError(
+                f"`kernel` must be a kernel from `kosambi.kernels`, one of {names}, or None for the one of these that "
+                f"the evidence prefers. Got {self.kernel!r}."
+            )
+        if self.hyperparameters not in METHODS:
+            raise InputError(f'`hyperparameters` must be "evidence", "paper" or None. Got {self.hyperparameters!r}.')
+        inducing.as_num_inducing("n_inducing", self.n_inducing)
+        as_neighbors("n_neighbors", self.n_neighbors)
+        as_count("n_samples", self.n_samples)
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A model of standardised observations, with the inducing points that it was learned with."""
+
+    prior: GaussianProcess
+    likelihood: AbstractLikelihood
+    report: FitReport | None
+
+    @property
+    def points(self) -> np.ndarray | None:
+        """Those inducing points."""
+        return None if self.report is None else self.report.inducing_points
+
+
+def learned(
+    key: Key,
+    settings: Settings,
+    likelihood: AbstractLikelihood,
+    rows: Rows,
+    filled: Rows,
+    z: np.ndarray,
+    number: int | str,
+    max_rows: int | None,
+) -> Model:
+    """The model with hyperparameters that were learned from `rows`, or as it was given.
+
+    `filled` are the rows with copies of weight zero, `z` their standardised observations; `number` and `max_rows` are
+    those of `fit_hyperparameters`.
+    """
+    kernel = settings.kernel
+    if kernel is None or isinstance(kernel, str):
+        family, num_columns = FAMILIES["matern52" if kernel is None else kernel], rows.x.shape[1]
+        kernel = family(lengthscale=np.full(num_columns, np.sqrt(num_columns)), variance=1.0, active_dims=None)
+    # Standardised observations have mean zero, a constant added to every class changes no probability, and where f and
+    # −f mean the same a mean would choose between them.
+    has_mean = in_units(likelihood, 0.0, 1.0) is None and likelihood.num_latents == 1 and not likelihood.is_even
+    rough = np.asarray(likelihood.raw_rough_latent(rows.y)) if has_mean else np.zeros(1)
+    prior = GaussianProcess(kernel, mean=float(np.average(rough, weights=rows.weights if has_mean else None)))
+    method = settings.hyperparameters
+    if method is not None and (len(rows.y) < 2 or np.ptp(rows.y) == 0 or not np.any(np.ptp(rows.x, axis=0) > 0)):
+        warnings.warn(
+            "Neither all inputs nor all observations may be equal for hyperparameters to be learned, nor may there be "
+            "one row only; they stay as they are.",
+            HyperparameterWarning,
+            stacklevel=6,
+        )
+        method = None
+    if method is None:
+        return Model(prior, likelihood, None)
+    if method == "paper":
+        if rows.has_weights:
+            raise InputError('`hyperparameters="paper"` knows no sample weights. Use "evidence".')
+        found, likelihood, report = fit_hyperparameters(
+            key, prior, likelihood, rows.x, z[: len(rows.y)], method, progress=settings.progress
+        )
+        return Model(found, likelihood, report)
+    weights = filled.weights
+    if in_units(likelihood, 0.0, 1.0) is not None and not _is_coarse(rows.y):
+        # Rows that occur twice with the same real number are copies. As two observations that agree to the last digit
+        # they would say that there is no noise.
+        weights = np.minimum(weights, 1.0)
+    found, likelihood, report = fit_hyperparameters(
+        key,
+        prior,
+        likelihood,
+        filled.x,
+        z,
+        weights=weights,
+        num_inducing=number,
+        max_rows=max_rows,
+        choose_family=settings.kernel is None,
+        freeze=() if has_mean else ("mean",),
+        progress=settings.progress,
+    )
+    return Model(found, likelihood, report)
+
+
+def with_last_word(model: Model, ask: Callable[[GaussianProcess, float], LastWord], num_held: int) -> Model:
+    """The model with the scale and the noise that suit rows which were kept out; its report has these numbers."""
+    found = ask(model.prior, float(model.likelihood.noise))  # type: ignore[attr-defined]
+    if found.score < found.constant:
+        warnings.warn(
+            f"{num_held} rows that were kept out are predicted with {found.score:.3g} nats per observation, and would "
+            f"be with {found.constant:.3g} by a constant distribution. Look at the columns, and for outliers in y.",
+            HyperparameterWarning,
+            stacklevel=7,
+        )
+    prior = with_fields(model.prior, kernel=model.prior.kernel.with_factor(found.scale))
+    likelihood = with_fields(model.likelihood, noise=np.asarray(found.noise))
+    report = model.report
+    if report is not None:
+        learned = parameters(kernel=prior.kernel, mean=prior.mean, likelihood=likelihood)
+        report = dataclasses.replace(report, parameters={p.name: np.asarray(p.value) for p in learned})
+    return Model(prior, likelihood, report)
+
+
+def leaves_much(prior: GaussianProcess, rows: Rows) -> bool:
+    """Whether 256 points leave prior variance unexplained, so that more of them would predict better."""
+    some = rows.x[np.unique(np.linspace(0, len(rows.y) - 1, SUBSET).round().astype(int))]
+    path = inducing.greedy_path(prior, some, min(_FEW_POINTS, len(some)))
+    return not path.stopped_early and bool(path.residual_trace[-1] > _MUCH * path.prior_trace)
+
+
+def _is_coarse(y: np.ndarray) -> bool:
+    """Whether y is rounded so coarsely, as scores from 3 to 9 are, that equal values need not be copies."""
+    values = np.unique(y)
+    step = float(np.min(np.diff(values), initial=np.inf))
+    return len(values) <= 0.5 * len(y) and step > _COARSE * float(np.std(y))

@@ -1,0 +1,199 @@
+r"""The data as neighbours of an input: what near rows say about the part of f that the coordinates do not explain.
+
+    f(x) = m(x) + ψ(x)ᵀw + g(x),   g ~ GP(0, R),   R = r − ψᵀψ,   w ~ N(0, I)
+
+Row n has a Gaussian site N(t_n; f_n, 1/W_n): the observation itself for Gaussian noise, and something near its
+likelihood otherwise (`kosambi.target.sites`). Given w and the sites of the rows 𝒩 near x,
+
+    f(x) ~ N(b + ψ̌ᵀw, D),   b = m(x) + B(t − m)_𝒩,   ψ̌ = ψ(x) − Ψ_𝒩ᵀBᵀ
+
+with B and D of `kosambi.basis.local`. Near is measured in lengthscales. The farthest neighbours of a new input count
+less and less, so that nothing jumps where others take their places.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi._core.precision import Module
+from kosambi._core.types import Array
+from kosambi.basis import AbstractBasis
+from kosambi.basis.local import Local, Rows, local_conditionals
+from kosambi.basis.neighbors import Nearest, find_neighbors, row_order
+from kosambi.kernels import column_scales
+
+# The outermost part of a neighbourhood, by volume, in which rows count less and less.
+_TAPERED = 0.2
+SINGLE_ABOVE = 2**27
+"""Numbers of ψ at the data above which they are stored in single precision: a gigabyte in double."""
+
+
+class NeighborReport(NamedTuple):
+    """What became of the neighbours of the data."""
+
+    num_cut: int = 0
+    """Rows whose neighbours were left out, because the coordinates explain all of f there."""
+    num_clipped: int = 0
+    """Rows whose conditional variance came out below zero by more than rounding, and was set to zero."""
+    rounds: int = 0
+    """Updates of the sites; none for Gaussian noise."""
+    num_unsettled: int = 0
+    """Rows whose site was still moving after the last update."""
+
+    def __str__(self) -> str:
+        parts = [f"sites after {self.rounds} updates"] if self.rounds else ["sites are the observations"]
+        if self.num_unsettled:
+            parts.append(f"{self.num_unsettled} not settled")
+        if self.num_cut:
+            parts.append(f"{self.num_cut} rows without a residual")
+        if self.num_clipped:
+            parts.append(f"{self.num_clipped} negative variances set to zero")
+        return "; ".join(parts)
+
+
+class Near(NamedTuple):
+    """The neighbours of T inputs."""
+
+    rows: Int[np.ndarray, "T m"]
+    """Their numbers."""
+    share: Float[np.ndarray, "T m"]
+    """τ, the part of its precision with which each counts; see `taper`."""
+
+    def at(self, part: slice) -> Near:
+        """Those of some of the inputs."""
+        return Near(self.rows[part], self.share[part])
+
+
+class Conditional(NamedTuple):
+    """f given w and sites at T inputs: N(offset + ψ̌ᵀw, variance)."""
+
+    psi: Float[np.ndarray, "T M"]
+    """ψ̌."""
+    offset: Float[np.ndarray, " T"]
+    """b."""
+    variance: Float[np.ndarray, " T"]
+    """D."""
+
+
+class Neighborhood(Module):
+    """The rows of the data with their sites, for inputs to be near to."""
+
+    x: Float[Array, "N D"]
+    psi: Float[Array, "N M"]
+    """Ψ, the features of the rows."""
+    mean: Float[Array, " N"]
+    """The prior mean at the rows."""
+    precision: Float[Array, " N"]
+    """W; zero for a row that says nothing, such as one of weight zero."""
+    location: Float[Array, " N"]
+    """t; the prior mean where W is zero."""
+    scales: Float[Array, " D"]
+    """Units of the columns in which distances are measured."""
+    num_neighbors: int = eqx.field(static=True)
+    """m."""
+    report: NeighborReport
+
+    def nearest(self, x: Float[np.ndarray, "T D"]) -> Near:
+        """The rows that are neighbours of new inputs: the m nearest of all that say something."""
+        said = np.flatnonzero(np.asarray(self.precision) > 0)
+        if not len(said) or not self.num_neighbors:
+            return Near(np.zeros((len(x), 0), dtype=np.int64), np.ones((len(x), 0)))
+        rows = np.asarray(self.x)[said] / self.scales
+        near = Nearest(rows).query(x / self.scales, self.num_neighbors + 1)
+        if near.shape[1] <= self.num_neighbors:
+            return Near(said[near], np.ones(near.shape))
+        apart = np.sqrt(np.sum(np.square((x / self.scales)[:, None] - rows[near]), axis=2))
+        return Near(said[near[:, :-1]], taper(apart[:, :-1], apart[:, -1:], x.shape[1], np))
+
+    def local(self, basis: AbstractBasis, x: Float[np.ndarray, "T D"], near: Near) -> Local:
+        """What the neighbours say about the residual at the rows of `x`."""
+        psi = np.asarray(basis.whitened_mean(x)).astype(self.psi.dtype, copy=False)
+        rows = Rows(np.asarray(self.x), np.asarray(self.psi), np.asarray(self.precision))
+        return local_conditionals(basis.prior, rows, x, psi, near.rows, near.share)
+
+    def conditional(self, basis: AbstractBasis, x: Float[np.ndarray, "T D"], near: Near | None = None) -> Conditional:
+        """f at the rows of `x` given w and the sites of their neighbours, which `near` may give."""
+        near = self.nearest(x) if near is None else near
+        offset = np.asarray(basis.prior.mean_at(x)) if len(x) else np.empty(0)
+        error = np.asarray(self.location) - np.asarray(self.mean)
+        return conditional_of(self.local(basis, x, near), near.rows, offset, error)
+
+
+def taper(distance: Array, next_distance: Array, num_columns: int, numpy: Any) -> Array:
+    """τ, from 1 for a near row to 0 for one as far as the first that is no neighbour, with NumPy or JAX.
+
+    A site of precision τW says nothing at τ = 0, so that f and its variance do not jump where neighbours change. By
+    volume, since in many columns most neighbours are almost as far as that. Where most of them tie with it, all count.
+    """
+    ratio = distance / numpy.where(next_distance > 0, next_distance, 1.0)
+    # Squared, because the noise of a site enters a draw with the root of its precision.
+    share = numpy.square(numpy.clip((1.0 - ratio**num_columns) / _TAPERED, 0.0, 1.0))
+    is_tied = numpy.mean(ratio > 1.0 - 1e-9, axis=-1, keepdims=True) > 0.5
+    return numpy.where(is_tied | (next_distance <= 0), 1.0, share)
+
+
+def conditional_of(
+    found: Local,
+    index: Int[np.ndarray, "T m"],
+    offset: Float[np.ndarray, " T"],
+    error: Float[np.ndarray, " N"],
+) -> Conditional:
+    """b, ψ̌ and D from the weights of neighbours, with `error` = t − m at all rows."""
+    return Conditional(found.psi, offset + np.einsum("tk,tk->t", found.weights, error[index]), found.variance)
+
+
+def features_at_rows(basis: AbstractBasis, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N M"]:
+    """Ψ as it is stored: in single precision where there is very much of it."""
+    if len(x) * basis.size <= SINGLE_ABOVE:
+        return np.asarray(basis.whitened_mean(x))
+    found = np.empty((len(x), basis.size), dtype=np.float32)
+    size = max(1, SINGLE_ABOVE // (16 * basis.size))
+    for start in range(0, len(x), size):
+        found[start : start + size] = basis.whitened_mean(x[start : start + size])
+    return found
+
+
+def earlier_rows(
+    x: Float[np.ndarray, "N D"],
+    y: Float[np.ndarray, " N"],
+    weights: Float[np.ndarray, " N"] | None,
+    scales: Float[np.ndarray, " D"],
+    number: int,
+) -> Int[np.ndarray, "N m"]:
+    """For each row the m nearest of those before it in the order of `row_order`; −1 in places that are empty.
+
+    Rows of weight zero have none, and are nobody's.
+    """
+    counted = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
+    order = counted[row_order(x[counted], y[counted])]
+    places = max(0, min(number, len(order) - 1))
+    found = find_neighbors(x / scales, order, np.arange(len(order)), places)
+    index = np.full((len(y), places), -1)
+    index[found.targets] = np.where(found.present > 0, found.neighbors, -1)
+    return index
+
+
+def other_rows(
+    x: Float[np.ndarray, "N D"],
+    weights: Float[np.ndarray, " N"] | None,
+    scales: Float[np.ndarray, " D"],
+    number: int,
+) -> Int[np.ndarray, "N m"]:
+    """For each row the m nearest of all others that count; −1 in a place that is empty."""
+    counted = np.arange(len(x)) if weights is None else np.flatnonzero(weights > 0)
+    scaled = x / scales
+    near = counted[Nearest(scaled[counted]).query(scaled, number + 1)]
+    is_self = near == np.arange(len(x))[:, None]
+    # Where many rows are equal, the row itself need not be among the nearest.
+    rank = np.argsort(is_self, axis=1, kind="stable")[:, : min(number, near.shape[1])]
+    chosen = np.take_along_axis(near, rank, 1)
+    return np.where(chosen == np.arange(len(x))[:, None], -1, chosen)
+
+
+def neighborhood_scales(basis: AbstractBasis, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
+    """The lengthscales of the kernel, or standard deviations of columns that have none."""
+    return np.asarray(column_scales(basis.prior.kernel, x))

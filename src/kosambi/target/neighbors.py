@@ -1,0 +1,114 @@
+r"""The potential with neighbours: near data inform what the coordinates leave open (`potential="neighbors"`).
+
+    V(w) = ½|w|² + Σ_n −log E_ξ exp(−c(y_n, b_n + ψ̌_nᵀw + √D_n ξ))
+
+Rows stand in an order that the data determine, and the neighbours of row n are the m nearest of those before it. Each
+observation's own likelihood is exact; only its neighbours enter as Gaussian sites. b, ψ̌ and D are those of
+`kosambi.target.neighborhood`. V is convex where c is.
+
+With Gaussian noise the sites are the observations, V is quadratic, and this is the full-scale Vecchia approximation
+(Gyger, Furrer and Sigrist 2025): the exact posterior where every earlier row is a neighbour. m = 0 is the marginal
+("FITC") potential. With other likelihoods log ∫ exp(−V) is no normalised density of y, since the sites of a row's
+neighbours have seen it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.linalg import one_blas_thread
+from kosambi._core.precision import at_rest
+from kosambi.basis import AbstractBasis
+from kosambi.basis.local import Rows, local_conditionals
+from kosambi.errors import InputError
+from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian, ShiftMixture
+from kosambi.likelihoods.marginals import Site
+from kosambi.target.data_terms import AbstractDataTerm, least_squares
+from kosambi.target.marginal_term import marginal_term
+from kosambi.target.neighborhood import (
+    Neighborhood,
+    NeighborReport,
+    conditional_of,
+    earlier_rows,
+    features_at_rows,
+    neighborhood_scales,
+    other_rows,
+)
+from kosambi.target.sites import Data, Settled, settled_sites
+
+NEIGHBORS = "neighbors"
+DEFAULT = 30
+"""m where none is given."""
+
+
+def as_num_neighbors(name: str, value: object) -> int:
+    """A checked number of neighbours, not negative."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InputError(f"`{name}` must be a whole number, zero or more. Got {value!r}. About 30 is a good start.")
+    return int(value)
+
+
+def check_neighbors(basis: AbstractBasis, likelihood: AbstractLikelihood) -> None:
+    """Refuse what near data cannot inform, with the reason."""
+    if reason := without_neighbors(likelihood):
+        raise InputError(f'potential="neighbors" {reason} Use potential="auto".')
+    if not basis.is_conditional:
+        raise InputError(
+            'potential="neighbors" needs the conditional distribution of F given u. '
+            f"`{type(basis).__name__}` follows the paper's projection, which is not it. Use `RitzBasis` or "
+            "`PointBasis`."
+        )
+
+
+def without_neighbors(likelihood: AbstractLikelihood) -> str | None:
+    """Why a likelihood cannot have neighbours; None if it can."""
+    name = type(likelihood).__name__
+    if isinstance(likelihood, CustomJoint):
+        return f"needs a cost for each observation. `{name}` is a loss of all of them together."
+    if likelihood.num_latents > 1:
+        return f"is there for one latent function. `{name}` has {likelihood.num_latents}."
+    if likelihood.is_even or isinstance(likelihood, ShiftMixture):
+        return (
+            "puts a normal distribution in the place of each neighbour's observation. "
+            f"Under `{name}` f can lie in several places, of which that would keep one and erase the others."
+        )
+    return None
+
+
+def neighbor_potential(
+    basis: AbstractBasis,
+    likelihood: AbstractLikelihood,
+    x: Float[np.ndarray, "N D"],
+    y: Float[np.ndarray, " N"],
+    weights: Float[np.ndarray, " N"] | None,
+    num_neighbors: int,
+    num_nodes: int | None,
+) -> tuple[Neighborhood, AbstractDataTerm]:
+    """The rows with their sites, and the data's part of the potential."""
+    x, y = np.asarray(x), np.asarray(y)
+    scales = neighborhood_scales(basis, x)
+    earlier = earlier_rows(x, y, weights, scales, num_neighbors)
+    psi, mean = features_at_rows(basis, x), np.array(at_rest(basis.prior.mean_at(x)))
+    counts = np.ones(len(y)) if weights is None else np.asarray(weights)
+    if isinstance(likelihood, Gaussian):
+        noise = np.square(np.broadcast_to(np.asarray(likelihood.noise), y.shape))
+        found = Settled(Site(counts / noise, np.where(counts > 0, y, mean)), 0, 0)
+    else:
+        others = other_rows(x, weights, scales, num_neighbors)
+        variance = np.asarray(basis.prior.variance(x))
+        data = Data(x, y, counts, psi, mean, variance, earlier, others)
+        with one_blas_thread():
+            found = settled_sites(basis.prior, likelihood, data)
+    site = Site(*map(np.asarray, found.site))
+    local = local_conditionals(basis.prior, Rows(x, psi, site.precision), x, psi, earlier)
+    report = NeighborReport(local.num_cut, local.num_clipped, found.rounds, found.num_unsettled)
+    rows = Neighborhood(x, psi, mean, *site, scales, num_neighbors, report)
+    given = conditional_of(local, earlier, mean, site.location - mean)
+    if isinstance(likelihood, Gaussian):
+        # w copies of one observation are one with variance σ²/w, and a factor.
+        shrunk = 1.0 + site.precision * given.variance
+        constant = 0.5 * float(np.sum(np.log(shrunk) + counts * np.log(2.0 * np.pi * noise)))
+        return rows, least_squares(given.psi, y - given.offset, site.precision / shrunk, constant)
+    deviation = np.sqrt(given.variance)
+    return rows, marginal_term(likelihood, given.psi, y, given.offset, weights, deviation, site, num_nodes)

@@ -1,0 +1,51 @@
+"""Sums over rows, a block of rows at a time, so that no more than a bounded number of latent values exists at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from kosambi._core.types import Array
+
+# An accelerator is not idle only with more to do at a time: 2**26 float64 numbers are half a gigabyte.
+ACCELERATOR_FACTOR = 2**6
+
+
+def sum_over_rows(
+    function: Callable[[tuple[Array | None, ...]], Any],
+    rows: tuple[Array | None, ...],
+    values_per_row: int,
+    most_values: int,
+    start: Any,
+) -> Any:
+    """The sum of `function` over blocks of rows; traceable.
+
+    Arguments:
+        function: of arrays like `rows`, with fewer rows.
+        rows: arrays with one entry for each of N rows, the first of them present; None stays None.
+        values_per_row: latent values that a row has.
+        most_values: latent values of one block on a CPU.
+        start: zeros of the shape of the sum.
+    """
+    if jax.default_backend() != "cpu":
+        most_values *= ACCELERATOR_FACTOR
+    assert rows[0] is not None
+    num_rows, size = rows[0].shape[0], max(1, most_values // max(1, values_per_row))
+    if num_rows <= size:
+        return function(rows)
+    full = num_rows // size
+
+    def split(array: Array | None) -> Array | None:
+        return None if array is None else array[: full * size].reshape(full, size, *array.shape[1:])
+
+    def add(total: Any, pieces: tuple[Array | None, ...]) -> tuple[Any, None]:
+        return jax.tree.map(jnp.add, total, function(pieces)), None
+
+    total, _ = jax.lax.scan(add, start, tuple(split(array) for array in rows))
+    if full * size == num_rows:
+        return total
+    rest = tuple(None if array is None else array[full * size :] for array in rows)
+    return jax.tree.map(jnp.add, total, function(rest))

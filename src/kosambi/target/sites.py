@@ -1,0 +1,165 @@
+r"""Gaussian sites of the data for the potential with neighbours: a factor N(t_n; f_n, 1/W_n) near each likelihood.
+
+Variational: with q(f_n) = N(f̂_n, v_n) what is known of f_n given all data,
+
+    W_n = E_q c''(y_n, f_n),   t_n = f̂_n − E_q c'(y_n, f_n)/W_n
+
+(Opper and Archambeau 2009). Where a cost is not convex its curvature would turn an outlier into a confident site at f̂;
+there W_n is that of a parabola above the cost (for Student's noise E_q c'/(f − y)), and t_n about y_n.
+
+q follows from the sites by what the coordinates and the m nearest of all *other* rows say, and the own site:
+
+    f_n | w ~ N(b° + ψ̌°ᵀw, D°),   w ~ N(ŵ, H⁻¹) given all sites (the rows before each row as its neighbours)
+
+These updates have no merit function: they are damped where they grow, there are at most 50, and what still moves then
+is counted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi._core.linalg import all_blas_threads
+from kosambi._core.precision import compiled
+from kosambi._core.types import Array
+from kosambi.basis.local import Rows, local_conditionals
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.likelihoods.marginals import Site
+from kosambi.priors import AbstractPrior
+from kosambi.target.neighborhood import Conditional, conditional_of
+
+MAX_ROUNDS = 50
+"""Updates of the sites."""
+SETTLED, ROUGHLY = 0.02, 0.1
+"""Standard deviations of q by which no mean of it moves any more at the end, and what counts as moving."""
+# The variance of q at which rough latent values are first looked at, and the smallest, as parts of the prior's.
+_FIRST_VARIANCE, _SMALLEST_VARIANCE = 0.25, 1e-10
+# The smallest precision of a site that counts, over that of the prior: it keeps the slope of a saturated label.
+_SMALLEST_PRECISION = 1e-8
+_SMALLEST_STEP = 0.125
+
+
+class Data(NamedTuple):
+    """What the search needs to know of the rows."""
+
+    x: Float[np.ndarray, "N D"]
+    y: Float[np.ndarray, " N"]
+    weights: Float[np.ndarray, " N"]
+    psi: Float[np.ndarray, "N M"]
+    mean: Float[np.ndarray, " N"]
+    variance: Float[np.ndarray, " N"]
+    """The prior's."""
+    earlier: Int[np.ndarray, "N m"]
+    others: Int[np.ndarray, "N m"]
+
+
+class Settled(NamedTuple):
+    """Sites, and how the search for them went."""
+
+    site: Site
+    rounds: int
+    num_unsettled: int
+
+
+def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data) -> Settled:
+    """Sites that agree with the q that follows from them."""
+    mean, variance = _first(likelihood, data)
+    step, before = 1.0, np.inf
+    site, rounds = _sites(likelihood, data, mean, variance), 0
+    moved = np.full(len(data.y), np.inf)
+    counts = data.weights > 0
+    while rounds < MAX_ROUNDS and np.max(moved[counts], initial=0.0) > SETTLED:
+        rounds += 1
+        new_mean, new_variance = _marginals(prior, data, site)
+        floor = _SMALLEST_VARIANCE * data.variance
+        moved = np.abs(new_mean - mean) / np.sqrt(np.maximum(new_variance, floor) + np.finfo(float).tiny)
+        size = float(np.sqrt(np.mean(np.square(moved[counts])))) if counts.any() else 0.0
+        step = max(_SMALLEST_STEP, 0.5 * step) if size > before else min(1.0, 1.5 * step)
+        before = size
+        mean = mean + step * (new_mean - mean)
+        variance = np.maximum(variance + step * (new_variance - variance), floor)
+        site = _sites(likelihood, data, mean, variance)
+    return Settled(site, rounds, int(np.sum(moved[counts] > ROUGHLY)))
+
+
+def _first(likelihood: AbstractLikelihood, data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """A q around rough latent values; around the prior mean where these say nothing."""
+    with jax.enable_x64(True):
+        rough = np.asarray(_rough(likelihood, data.y), dtype=np.float64)
+    rough = data.mean if np.ptp(rough) == 0 else rough
+    return rough, _FIRST_VARIANCE * data.variance
+
+
+def _sites(likelihood: AbstractLikelihood, data: Data, mean: np.ndarray, variance: np.ndarray) -> Site:
+    deviation = np.sqrt(np.maximum(variance, _SMALLEST_VARIANCE * np.max(data.variance)))
+    with jax.enable_x64(True):
+        slope, curvature = map(np.asarray, _expected(likelihood, data.y, mean, deviation))
+    counts = data.weights > 0
+    least = _SMALLEST_PRECISION / np.maximum(data.variance, np.finfo(float).tiny)
+    precision = np.where(counts, np.maximum(data.weights * curvature, np.minimum(least, 1e150)), 0.0)
+    pull = np.where(counts, data.weights * slope, 0.0) / np.where(counts, precision, 1.0)
+    is_known = counts & np.isfinite(precision) & np.isfinite(pull)
+    return Site(np.where(is_known, precision, 0.0), np.where(is_known, mean - pull, data.mean))
+
+
+def _marginals(prior: AbstractPrior, data: Data, site: Site) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of q at every row, given all sites."""
+    before = _conditional(prior, data, site, data.earlier)
+    strength = site.precision / (1.0 + site.precision * before.variance)
+    with all_blas_threads():
+        mode, factor = _coordinates(before.psi, strength, site.location - before.offset)
+        near = _conditional(prior, data, site, data.others)
+        spread = _spread(near.psi, factor)
+    given = near.offset + near.psi @ mode
+    gain = near.variance * site.precision / (1.0 + near.variance * site.precision)
+    return given + gain * (site.location - given), (1.0 - gain) * near.variance + np.square(1.0 - gain) * spread
+
+
+def _conditional(prior: AbstractPrior, data: Data, site: Site, index: np.ndarray) -> Conditional:
+    rows = Rows(data.x, data.psi, np.asarray(site.precision))
+    found = local_conditionals(prior, rows, data.x, data.psi, index)
+    return conditional_of(found, index, data.mean, np.asarray(site.location) - data.mean)
+
+
+def _coordinates(psi: np.ndarray, strength: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ŵ and the lower Cholesky factor of H = I + Σ_n strength_n ψ_nψ_nᵀ."""
+    from scipy.linalg import cho_solve, cholesky  # here, because it doubles what `import kosambi` adds to `import jax`
+
+    scaled = psi * np.sqrt(strength)[:, None]
+    curvature = scaled.T @ scaled
+    curvature[np.diag_indices_from(curvature)] += 1.0
+    factor = cholesky(curvature, lower=True, check_finite=False)
+    return cho_solve((factor, True), scaled.T @ (np.sqrt(strength) * error), check_finite=False), factor
+
+
+def _spread(psi: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """ψᵀH⁻¹ψ of every row."""
+    from scipy.linalg import solve_triangular
+
+    return np.sum(np.square(solve_triangular(factor, psi.T, lower=True, check_finite=False)), axis=0)
+
+
+@compiled
+def _rough(likelihood: AbstractLikelihood, y: Array) -> Array:
+    return likelihood.raw_rough_latent(y)
+
+
+@compiled
+def _expected(likelihood: AbstractLikelihood, y: Array, mean: Array, deviation: Array) -> tuple[Array, Array]:
+    """E c' and a positive E c'' for f ~ N(mean, deviation²)."""
+    rule = likelihood.evidence_rule
+    slope = likelihood.raw_expected_derivative(y, mean, deviation, rule)
+    if not likelihood.is_convex:
+        return slope, likelihood.raw_expected_search_curvature(y, mean, deviation, rule)
+
+    # The derivative of the expectation in the variance is half of E c'', also where c has a kink.
+    def cost(width: Array) -> Array:
+        return likelihood.raw_expected_cost(y, mean, width, rule)
+
+    widening = jax.jvp(cost, (deviation,), (jnp.ones_like(deviation),))[1]
+    return slope, jnp.maximum(widening / deviation, 0.0)

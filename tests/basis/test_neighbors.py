@@ -1,0 +1,94 @@
+"""Near rows: the order, the search among earlier rows, and what they say about the residual of a basis."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+import kosambi as ko
+from kosambi.basis import local as local_module
+from kosambi.basis.local import Rows, local_conditionals
+from kosambi.basis.neighbors import Nearest, find_neighbors, row_order
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2.0, 2.0, (60, 2))
+PRIORS = {
+    "process": ko.GaussianProcess(ko.kernels.Matern52([0.7, 1.1], 1.5)),
+    "element": ko.GaussianRandomElement(ko.kernels.SquaredExponential(0.8), ko.measures.empirical(X)),
+}
+
+
+def test_the_order_is_that_of_the_data_and_not_of_the_rows():
+    y = RNG.normal(size=60)
+    x = np.concatenate([X[:50], X[:10]])
+    shuffled = RNG.permutation(60)
+    first, again = row_order(x, y), shuffled[row_order(x[shuffled], y[shuffled])]
+    np.testing.assert_array_equal(first, again)
+    # As good as random: no trend along a column.
+    many = RNG.uniform(size=(5000, 1))
+    places = np.argsort(row_order(many, np.zeros(5000)))
+    assert abs(np.corrcoef(places, many[:, 0])[0, 1]) < 0.05
+
+
+def test_zero_has_one_sign():
+    assert row_order(np.array([[-0.0], [0.0]]), np.array([1.0, 0.0])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("columns", [2, 20], ids=["tree", "exhaustive"])
+def test_earlier_neighbors_against_all_distances(columns):
+    x = RNG.normal(size=(700, columns))
+    order = RNG.permutation(700)
+    found = find_neighbors(x, order, np.arange(700), 9)
+    for place in (0, 1, 5, 9, 10, 350, 699):
+        before = order[:place]
+        nearest = before[np.argsort(cdist(x[order[place]][None], x[before])[0])[:9]]
+        assert sorted(found.neighbors[place][found.present[place] > 0]) == sorted(nearest)
+
+
+def test_rows_that_are_all_equal_have_earlier_neighbors():
+    order = np.arange(200)
+    found = find_neighbors(np.zeros((200, 3)), order, order, 10)
+    assert np.all(found.neighbors[found.present > 0] < np.repeat(order, found.present.sum(axis=1).astype(int)))
+    assert found.present.sum() > 0.9 * (10 * 200 - 55)
+
+
+def test_no_neighbors_and_no_inputs():
+    assert find_neighbors(X, np.arange(60), np.arange(60), 0).neighbors.shape == (60, 0)
+    assert Nearest(X).query(X[:0], 5).shape == (0, 5)
+    assert Nearest(X[:3]).query(X[:2], 5).shape == (2, 3)
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_conditionals_against_the_dense_residual(name, monkeypatch):
+    prior = PRIORS[name]
+    basis = ko.PointBasis(prior, X[:8])
+    psi, new = basis.whitened_mean(X), RNG.uniform(-2.0, 2.0, (13, 2))
+    psi_new = basis.whitened_mean(new)
+    precision = RNG.uniform(0.5, 50.0, 60)
+    precision[20:30] = 0.0
+    index = np.argsort(cdist(new, X), axis=1)[:, :40]
+    index[3, 5:] = -1
+    # Several batches, the last of which overlaps.
+    monkeypatch.setattr(local_module, "_NUMBERS", 4 * 40 * 48)
+    found = local_conditionals(prior, Rows(X, psi, precision), new, psi_new, index)
+    for i in range(13):
+        near = index[i][index[i] >= 0]
+        near = near[precision[near] > 0]
+        covariance = prior.covariance(X[near]) - psi[near] @ psi[near].T
+        cross = prior.covariance(new[[i]], X[near])[0] - psi_new[i] @ psi[near].T
+        weights = np.linalg.solve(covariance + np.diag(1.0 / precision[near]), cross)
+        left = prior.variance(new[[i]])[0] - psi_new[i] @ psi_new[i] - weights @ cross
+        mine = np.zeros(60)
+        np.add.at(mine, index[i][index[i] >= 0], found.weights[i][index[i] >= 0])
+        np.testing.assert_allclose(mine[near], weights, atol=1e-9)
+        assert found.variance[i] == pytest.approx(left, abs=1e-9)
+        np.testing.assert_allclose(found.psi[i], psi_new[i] - weights @ psi[near], atol=1e-9)
+        assert np.all(mine[precision == 0] == 0)
+
+
+def test_inputs_that_the_coordinates_explain_have_no_neighbors():
+    basis = ko.PointBasis(PRIORS["process"], X[:8])
+    psi = basis.whitened_mean(X)
+    rows = Rows(X, psi, np.ones(60))
+    found = local_conditionals(PRIORS["process"], rows, X[:10], psi[:10], np.tile(np.arange(10, 20), (10, 1)))
+    assert (found.num_cut, found.num_clipped) == (8, 0)
+    np.testing.assert_array_equal(np.all(found.weights == 0, axis=1), np.arange(10) < 8)

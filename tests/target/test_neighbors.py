@@ -1,0 +1,173 @@
+"""The potential with neighbours: all rows are the dense posterior, V by brute force, gradients, sites, refusals."""
+
+import jax
+import numpy as np
+import pytest
+import scipy.stats
+
+import kosambi as ko
+from kosambi.target.marginal_term import MarginalTerm
+
+lk = ko.likelihoods
+RNG = np.random.default_rng(0)
+N = 60
+X = RNG.uniform(-1.0, 1.0, (N, 2))
+F = np.sin(3.0 * X[:, 0]) + X[:, 1]
+Y = F + 0.2 * RNG.normal(size=N)
+NEW = RNG.uniform(-1.2, 1.2, (9, 2))
+PRIORS = {
+    "process": ko.GaussianProcess(ko.kernels.Matern32([0.5, 0.8], 1.5), 0.3),
+    "element": ko.GaussianRandomElement(ko.kernels.SquaredExponential(0.4), ko.measures.empirical(X), 0.3),
+}
+LIKELIHOODS = {
+    "logit": (lk.Bernoulli(), (F > 0).astype(float)),
+    "probit": (lk.Bernoulli("probit"), (F > 0).astype(float)),
+    "counts": (lk.Poisson("exp"), RNG.poisson(np.exp(F)).astype(float)),
+    "heavy": (lk.StudentT(4.0, 0.2), np.where(np.arange(N) % 10, Y, 6.0)),
+    "dispersed": (lk.NegativeBinomial(0.5), RNG.poisson(np.exp(F)).astype(float)),
+    "absolute": (lk.Laplace(0.3), Y),
+    "zeros": (lk.ZeroInflatedPoisson(0.2), RNG.poisson(np.exp(F)).astype(float)),
+}
+
+
+def basis_of(prior, size=6):
+    kind = ko.RitzBasis if isinstance(prior, ko.GaussianRandomElement) else ko.PointBasis
+    return kind(prior, X[:size])
+
+
+def exact(target, number=50):
+    return ko.Posterior(target, *ko.sample(jax.random.key(0), target, "exact", num_particles=number))
+
+
+@pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.parametrize(
+    "weights", [None, np.where(np.arange(N) % 7, 1.0 + np.arange(N) % 3, 0.0)], ids=["", "weights"]
+)
+def test_with_all_rows_it_is_the_dense_posterior(name, weights):
+    prior = PRIORS[name]
+    target = ko.Target(basis_of(prior), lk.Gaussian(0.2), X, Y, "neighbors", weights=weights, num_neighbors=N)
+    posterior = exact(target)
+    counts = np.ones(N) if weights is None else weights
+    kept = counts > 0
+    noise = 0.04 / counts[kept]
+    gram = prior.covariance(X[kept]) + np.diag(noise)
+    cross = prior.covariance(NEW, X[kept])
+    mean = 0.3 + cross @ np.linalg.solve(gram, Y[kept] - 0.3)
+    variance = prior.variance(NEW) - np.sum(cross * np.linalg.solve(gram, cross.T).T, axis=1)
+    p = posterior.predict(NEW)
+    np.testing.assert_allclose(p.mean, mean, atol=1e-8)
+    np.testing.assert_allclose(p.variance, variance, atol=1e-8)
+    evidence = scipy.stats.multivariate_normal(np.full(kept.sum(), 0.3), gram).logpdf(Y[kept])
+    # Copies of one observation are one with less noise, and a factor.
+    evidence += np.sum(-0.5 * (counts[kept] - 1.0) * np.log(2 * np.pi * 0.04) - 0.5 * np.log(counts[kept]))
+    assert posterior.log_evidence.value == pytest.approx(evidence, abs=1e-8)
+
+
+def test_few_neighbors_are_near_the_dense_posterior_and_none_are_not():
+    prior, errors = PRIORS["process"], []
+    wanted = exact(ko.Target(basis_of(prior), lk.Gaussian(0.2), X, Y, "neighbors", num_neighbors=N)).predict(NEW)
+    for number in (0, 5, 20):
+        p = exact(ko.Target(basis_of(prior), lk.Gaussian(0.2), X, Y, "neighbors", num_neighbors=number)).predict(NEW)
+        errors.append(float(np.max(np.abs(p.mean - wanted.mean))))
+    assert errors[0] > 2.0 * errors[1] > 4.0 * errors[2], errors
+
+
+def test_noise_of_each_observation():
+    noise = RNG.uniform(0.1, 0.5, N)
+    prior = PRIORS["process"]
+    target = ko.Target(basis_of(prior), lk.Gaussian(noise), X, Y, "neighbors", num_neighbors=N)
+    gram = prior.covariance(X) + np.diag(noise**2)
+    mean = 0.3 + prior.covariance(NEW, X) @ np.linalg.solve(gram, Y - 0.3)
+    np.testing.assert_allclose(exact(target).predict(NEW).mean, mean, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize(
+    "weights", [None, np.where(np.arange(N) % 7, 1.0 + np.arange(N) % 2, 0.0)], ids=["", "weights"]
+)
+def test_potential_by_brute_force_and_its_derivatives(name, weights):
+    likelihood, y = LIKELIHOODS[name]
+    basis = basis_of(PRIORS["process"])
+    target = ko.Target(basis, likelihood, X, y, "neighbors", num_neighbors=8, weights=weights)
+    term, report = target.term, target.neighborhood.report
+    assert isinstance(term, MarginalTerm)
+    assert (report.num_unsettled, report.num_clipped) == (0, 0)
+    w = 0.5 * np.random.default_rng(1).normal(size=(3, 6))
+    u = basis.colour(w)
+    grid = np.linspace(-12.0, 12.0, 3001)
+    count = np.ones(N) if weights is None else weights
+    for one, value in zip(w, target.potential(u), strict=True):
+        f = (term.offset + term.psi @ one)[:, None] + term.deviation[:, None] * grid
+        cost = np.where(count[:, None] > 0, count[:, None] * likelihood.cost(y[:, None], f), 0.0)
+        logs = -cost - 0.5 * grid**2 - 0.5 * np.log(2 * np.pi) + np.log(grid[1] - grid[0])
+        wanted = 0.5 * one @ one - np.sum(scipy.special.logsumexp(logs, axis=1))
+        assert value == pytest.approx(wanted, rel=1e-5, abs=1e-3)
+    assert np.all(target.quadrature_error(u) < 1e-2)
+    slope, h = target.gradient(u[0]), 1e-4
+    for i in range(3):
+        move = h * np.eye(6)[i]
+        numeric = (target.potential(u[0] + move) - target.potential(u[0] - move)) / (2 * h)
+        assert slope[i] == pytest.approx(numeric, rel=2e-3, abs=2e-3)
+
+
+@pytest.mark.parametrize("name", ["logit", "heavy"])
+def test_draws_with_mala_and_predictions(name):
+    likelihood, y = LIKELIHOODS[name]
+    posterior = ko.infer(
+        jax.random.key(0), PRIORS["process"], likelihood, X, y, num_inducing=6, potential="neighbors", num_neighbors=15
+    )
+    assert posterior.report.converged
+    p = posterior.predict(NEW)
+    assert np.all(p.variance > 0)
+    truth = np.sin(3.0 * NEW[:, 0]) + NEW[:, 1]
+    assert np.corrcoef(p.mean, truth)[0, 1] > 0.8
+    assert np.all(np.isfinite(posterior.log_predictive_density(NEW, y[:9])))
+
+
+def test_neighbors_need_one_factor_for_each_observation():
+    basis, y = basis_of(PRIORS["process"]), np.ones(N)
+    joint = lk.CustomJoint(lambda y, f: jax.numpy.sum((y - f) ** 2))
+    for likelihood, text in (
+        (joint, "all of them together"),
+        (lk.Poisson("square"), "erase the others"),
+        (lk.ShiftMixture(1.0, 0.5, 1.0), "erase the others"),
+        (lk.Categorical(3), "one latent function"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            ko.Target(basis, likelihood, X, y, "neighbors")
+    with pytest.raises(ValueError, match="follows the paper's projection"):
+        ko.Target(ko.NystromBasis(PRIORS["element"], X[:5]), lk.Gaussian(), X, Y, "neighbors")
+
+
+@pytest.mark.parametrize("number", [-1, True])
+def test_bad_numbers_of_neighbors(number):
+    with pytest.raises(ValueError, match="zero or more"):
+        ko.Target(basis_of(PRIORS["process"]), lk.Gaussian(), X, Y, "neighbors", num_neighbors=number)
+
+
+def test_a_number_without_the_potential():
+    with pytest.raises(ValueError, match="Leave out one"):
+        ko.Target(basis_of(PRIORS["process"]), lk.Gaussian(), X, Y, "projected", num_neighbors=5)
+
+
+@pytest.mark.parametrize("likelihood", [lk.Gaussian(0.2), lk.Bernoulli()], ids=["gaussian", "labels"])
+def test_equal_rows_and_ties(likelihood):
+    x = np.repeat(X[:6], 5, axis=0)
+    y = (np.arange(30) % 2).astype(float)
+    target = ko.Target(basis_of(PRIORS["process"], 3), likelihood, x, y, "neighbors", num_neighbors=12)
+    assert np.all(np.isfinite(target.potential(np.zeros(3))))
+    same = ko.PointBasis(PRIORS["process"], X[10:11])
+    target = ko.Target(same, likelihood, np.zeros((30, 2)), y, "neighbors", num_neighbors=40)
+    posterior = ko.Posterior(target, *ko.sample(jax.random.key(0), target, num_particles=20))
+    assert np.all(posterior.predict(np.zeros((1, 2))).variance < 0.5)
+
+
+def test_rows_of_weight_zero_are_as_if_absent():
+    weights = np.r_[np.ones(40), np.zeros(20)]
+    basis = basis_of(PRIORS["process"])
+    with_zero = exact(ko.Target(basis, lk.Gaussian(0.2), X, Y, "neighbors", weights=weights, num_neighbors=5))
+    without = exact(ko.Target(basis, lk.Gaussian(0.2), X[:40], Y[:40], "neighbors", num_neighbors=5))
+    np.testing.assert_allclose(with_zero.predict(NEW).mean, without.predict(NEW).mean, atol=1e-10)
+    assert with_zero.log_evidence.value == pytest.approx(without.log_evidence.value, abs=1e-9)
+    nothing = exact(ko.Target(basis, lk.Gaussian(0.2), X, Y, "neighbors", weights=np.zeros(N), num_neighbors=5))
+    np.testing.assert_allclose(nothing.predict(NEW).mean, 0.3, atol=1e-12)
