@@ -272,8 +272,10 @@ def test_more_points_are_taken_where_they_cost_nothing():
     assert rounded_up(16, 256, 4000) == 64
     assert rounded_up(16, 256, 5000) == 16
     assert rounded_up(300, 1000, 400) == 512
-    assert rounded_up(300, 511, 400) == 300
-    assert [rounded_up(size, 48, 48) for size in (8, 32, 45, 48)] == [32, 32, 45, 48]
+    # All of them, where more than half are needed.
+    assert rounded_up(300, 511, 400) == 511
+    assert rounded_up(300, 511, 1000) == 300
+    assert [rounded_up(size, 48, 48) for size in (8, 32, 45, 48)] == [32, 48, 48, 48]
     assert rounded_up(1, 1, 9) == 1
 
 

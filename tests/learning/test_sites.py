@@ -8,6 +8,7 @@ import scipy.special
 import scipy.stats
 
 import kosambi as ko
+from kosambi.learning import dense, sites
 from kosambi.learning.dense import SiteEvaluator, settled
 from kosambi.learning.layout import Model, lay_out
 from kosambi.learning.rows import Block, choose_blocks
@@ -205,3 +206,22 @@ def test_rows_without_prior_variance_are_no_obstacle():
     _, _, report = ko.fit_hyperparameters(jax.random.key(0), k.Linear(), lk.Bernoulli(), x, y, num_restarts=0)
     assert report.strategy == "sites"
     assert np.isfinite(report.log_evidence)
+
+
+def test_three_classes_settle_in_few_updates_with_a_wide_prior(monkeypatch):
+    """Their sum is seen by no observation, and plain updates take it to its end in hundreds."""
+    generator = np.random.default_rng(5)
+    x = generator.normal(size=(40, 2))
+    y = np.argmax(x @ np.array([[1.0, -1.0, 0.0], [0.0, 0.5, -0.5]]) + generator.gumbel(size=(40, 3)), axis=1)
+    gram = np.asfortranarray(PRIOR.covariance(x) * 30.0)
+    fits = []
+    plain = dense._fitted
+    monkeypatch.setattr(dense, "_fitted", lambda *args: fits.append(plain(*args)) or fits[-1])
+    with jax.enable_x64(True):
+        found, has_settled = settled(lk.Categorical(3), gram, np.zeros(40), y.astype(float), np.ones(40))
+        quick = len(fits)
+        monkeypatch.setattr(sites, "_MEMORY", 1)
+        slow, _ = settled(lk.Categorical(3), gram, np.zeros(40), y.astype(float), np.ones(40))
+    assert has_settled
+    assert quick < len(fits) - quick
+    assert found.bound >= slow.bound - 1e-6

@@ -58,14 +58,18 @@ def ladder(most: int) -> list[int]:
 def rounded_up(size: int, most: int, num_values: int) -> int:
     """The next power of two, from 64 on, where that is cheap: data of about the same size then compile nothing again.
 
+    All points where more than half of them are needed, if that is cheap: then f has no residual at the rows either.
+
     Arguments:
         size: points that are enough.
         most: points that there are; never exceeded.
         num_values: of all latent functions at the data.
 
     >>> [rounded_up(size, 100, 100) for size in (11, 45, 91)], rounded_up(91, 256, 1000), rounded_up(91, 256, 5000)
-    ([64, 64, 91], 128, 91)
+    ([64, 64, 100], 128, 91)
     """
+    if 2 * size > most and most * num_values <= CHEAP:
+        return most
     least = min(ALWAYS, 2 ** int(math.log2(most)))
     wanted = max(least, 2 ** math.ceil(math.log2(size)))
     return wanted if wanted <= most and wanted * num_values <= CHEAP else size

@@ -38,6 +38,8 @@ MAX_CHECKS = 64
 """Convergence checks that one segment can hold the traces of."""
 SMALLEST = 8
 """Coordinates of one latent function, at least, that a loop is compiled for."""
+# Above so many coordinates their numbers differ by more.
+_FEW, _STEP = 64, 32
 
 
 class Trace(NamedTuple):
@@ -262,7 +264,7 @@ def padded_frame(target: Target, modes: Modes, num_chains: int | None = None) ->
     one.
     """
     size, *latents = target.shape
-    more = bucket(size, SMALLEST) - size
+    more = bucket(size, SMALLEST if size <= _FEW else _STEP) - size
     found = None if num_chains is None else remainder_frame(target, modes, size + more, num_chains)
     if found is not None:
         return found

@@ -82,7 +82,7 @@ def run(
         # All digits of what was watched with those of the products.
         w = found.whitened(np.asarray(segment.state.v))
     w = w[:, : start.w.shape[1]]
-    basins = 1 if interrupted else count_basins(target, w)
+    basins = 1 if interrupted else count_basins(target, w, modes)
     report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype, quiet_basins)
     return Particles.from_whitened(target, w[start.returned]), report
 

@@ -34,6 +34,7 @@ from kosambi.target import Target
 from kosambi.target.data_terms import FactorisedTerm, largest_slope
 from kosambi.target.host_newton import HostPotential, RowCosts
 from kosambi.target.modes import Modes
+from kosambi.target.newton import SHARES
 from kosambi.target.row_blocks import ACCELERATOR_FACTOR
 
 LARGEST_ERROR = 0.01
@@ -167,7 +168,10 @@ def remainder_frame(target: Target, modes: Modes, size: int, num_chains: int) ->
 
 def _curvatures(rows: RowCosts, is_convex: bool) -> tuple[np.ndarray, ...]:
     """Those that the search for the mode may have ended with."""
-    return (rows.curvature,) if is_convex else (rows.second, rows.search_curvature)
+    if is_convex:
+        return (rows.curvature,)
+    mixed = (rows.second + share * (rows.search_curvature - rows.second) for share in SHARES)
+    return (*mixed, rows.search_curvature)
 
 
 def _product(psi: Float[np.ndarray, "N M"], root: Float[np.ndarray, "M M"], dtype: Any) -> Float[np.ndarray, "N M"]:

@@ -19,13 +19,20 @@ from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.quadrature import Rule
 from kosambi.target.data_terms import FactorisedTerm, largest_slope
 from kosambi.target.marginal_term import MarginalTerm
-from kosambi.target.newton import FLATTEST, MAX_ITERATIONS, TOLERANCE
+from kosambi.target.newton import FLATTEST, MAX_ITERATIONS, SHARES, TOLERANCE
 
 # Numbers that one curvature is summed over from which several threads are worth it. Threads of a BLAS wait for each
 # other by turning in circles: where other work has the cores, a product of a tenth of a second takes seconds with two.
 _MUCH = 2**34
 # In the place of those that a program for the costs of rows does not need.
 _NO_FEATURES = np.empty((0, 0))
+# The Hessian leads the search on while it is above this part of the positive curvature: too flat for a normal
+# distribution that stands for the posterior, but what is too long a step is halved.
+_FLATTEST_STEP = 1e-3
+# Evaluations on the way down to a mode that is known.
+_DOWNHILL = 150
+# Rows of a block of a product.
+_ROWS = 2**13
 
 
 class RowCosts(NamedTuple):
@@ -133,13 +140,16 @@ class HostPotential:
         """∇V(w)."""
         return w + (self.psi.T @ rows.slope).reshape(-1)
 
-    def factor(self, rows: RowCosts) -> Float[np.ndarray, "K K"]:
+    def factor(self, rows: RowCosts, flattest: float = FLATTEST) -> Float[np.ndarray, "K K"]:
         """As `kosambi.target.newton.curvature_factor`: of the Hessian, unless that is too flat."""
         if self.term.likelihood.is_convex:
             return _cholesky(self._spread(rows.curvature))
         positive, hessian = self._spread(rows.search_curvature), self._spread(rows.second)
-        is_steep = np.all(np.isfinite(_cholesky(hessian - FLATTEST * positive)))
-        return _cholesky(hessian if is_steep else positive)
+        for share, least in zip(SHARES, (flattest, FLATTEST), strict=True):
+            mixed = hessian + share * (positive - hessian)
+            if np.all(np.isfinite(_cholesky(mixed - least * positive))):
+                return _cholesky(mixed)
+        return _cholesky(positive)
 
     def _weighted(self, values: np.ndarray) -> np.ndarray:
         return values * self.weights.reshape(-1, *(1,) * (values.ndim - 1))
@@ -147,12 +157,13 @@ class HostPotential:
     def _spread(self, h: np.ndarray) -> Float[np.ndarray, "K K"]:
         """I + Σ_n h_n ψ_nψ_nᵀ; the rows of w run over points first and latent functions second."""
         size, latents = self.psi.shape[1], self.num_latents
-        if latents == 1 and np.min(h) >= 0:
-            # A matrix times its own transpose is half the work.
-            scaled = self.psi * np.sqrt(h)[:, None]
-            total = scaled.T @ scaled
-        elif latents == 1:
-            total = (self.psi * h[:, None]).T @ self.psi
+        if latents == 1:
+            total = self._gram(np.maximum(h, 0.0))
+            below = np.flatnonzero(h < 0)
+            if len(below):
+                # Outliers, few of all rows.
+                scaled = self.psi[below] * np.sqrt(-h[below])[:, None]
+                total -= scaled.T @ scaled
         else:
             blocks = np.empty((size, latents, size, latents))
             for c in range(latents):
@@ -160,6 +171,17 @@ class HostPotential:
                     blocks[:, c, :, d] = blocks[:, d, :, c] = (self.psi * h[:, c, d][:, None]).T @ self.psi
             total = blocks.reshape(size * latents, -1)
         total[np.diag_indices_from(total)] += 1.0
+        return total
+
+    def _gram(self, h: Float[np.ndarray, " N"]) -> Float[np.ndarray, "M M"]:
+        """Σ_n h_n ψ_nψ_nᵀ for h that is nowhere negative: a matrix times its own transpose is half the work.
+
+        In blocks, so that no second matrix of the size of ψ is made, which takes longer than the products.
+        """
+        root, total = np.sqrt(h)[:, None], np.zeros((self.psi.shape[1],) * 2)
+        for first in range(0, len(h), _ROWS):
+            scaled = self.psi[first : first + _ROWS] * root[first : first + _ROWS]
+            total += scaled.T @ scaled
         return total
 
 
@@ -175,19 +197,67 @@ def search_on_host(
     with all_blas_threads() if is_much else one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         # Any finite value is below infinity, so the start itself is the first step taken.
         w, value, factor = start, np.inf, np.eye(len(start))
-        direction, decrement, length, iterations = np.zeros(len(start)), 1.0, 1.0, 0
+        direction, decrement, length, iterations, here = np.zeros(len(start)), 1.0, 1.0, 0, None
         while iterations <= max_iterations and decrement > tolerance and length > 1e-10:
             trial = w + length * direction
             rows = potential.rows(trial)
             reached = potential.value(trial, rows)
             if reached <= value - 2e-4 * length * decrement:
                 slope = potential.gradient(trial, rows)
-                w, value, factor = trial, reached, potential.factor(rows)
+                w, value, here = trial, reached, rows
+                factor = potential.factor(rows, _FLATTEST_STEP)
                 direction = -_solve(factor, slope)
                 decrement, length, iterations = -0.5 * float(slope @ direction), 1.0, iterations + 1
             else:
                 length *= 0.5
+        if here is not None and not potential.term.likelihood.is_convex:
+            factor = potential.factor(here)
     return Found(w, value, factor, decrement, iterations - 1)
+
+
+def reached(
+    potential: HostPotential,
+    start: Float[np.ndarray, " K"],
+    positions: list[Float[np.ndarray, " K"]],
+    roots: list[Float[np.ndarray, "K K"]],
+    nearness: float,
+) -> tuple[int | None, Float[np.ndarray, " K"]]:
+    """Which known mode lies downhill from `start`, None if that takes too long to say; and how far the way down led.
+
+    Newton's steps with the curvature of the first mode, O(NM) each where a curvature of their own would be O(NM²).
+
+    Arguments:
+        potential: V.
+        start: where to begin.
+        positions: the modes.
+        roots: A with A Aᵀ = H⁻¹ of each.
+        nearness: how near a mode is reached, in its standard deviations.
+    """
+    from scipy.linalg import solve_triangular
+
+    def nearest(w: np.ndarray) -> int | None:
+        for number, (mode, root) in enumerate(zip(positions, roots, strict=True)):
+            if np.linalg.norm(solve_triangular(root, w - mode, lower=False, check_finite=False)) <= nearness:
+                return number
+        return None
+
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        w, value, direction, decrement, length = start, np.inf, np.zeros_like(start), 0.0, 1.0
+        for _ in range(_DOWNHILL):
+            trial = w + length * direction
+            rows = potential.rows(trial)
+            lower = potential.value(trial, rows)
+            if not lower <= value - 2e-4 * length * decrement:
+                length *= 0.5
+                continue
+            slope = potential.gradient(trial, rows)
+            turned = roots[0].T @ slope
+            w, value, direction, decrement = trial, lower, -(roots[0] @ turned), 0.5 * float(turned @ turned)
+            length = min(1.0, 2.0 * length)
+            # Half the square of a distance, if in another metric: far from all modes where it is not even small.
+            if decrement < nearness and (found := nearest(w)) is not None:
+                return found, w
+    return None, w
 
 
 def inverse_root(factor: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:

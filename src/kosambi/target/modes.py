@@ -9,6 +9,8 @@ that is not convex can have several modes: then the search starts from several p
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -21,7 +23,7 @@ from kosambi._core.precision import Module, compiled, host_generator, public
 from kosambi._core.types import Array, Key
 from kosambi.errors import NumericalError
 from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, data_value
-from kosambi.target.host_newton import HostPotential, inverse_root, search_on_host
+from kosambi.target.host_newton import HostPotential, inverse_root, reached, search_on_host
 from kosambi.target.marginal_term import MarginalTerm
 from kosambi.target.newton import newton
 from kosambi.target.target import Target
@@ -79,9 +81,9 @@ def find_modes(key: Key, target: Target, starts: Float[Array, "S K"] | None = No
     return _distinct(target, np.concatenate(every))
 
 
-def _distinct(target: Target, starts: Float[Array, "S K"]) -> Modes:
+def _distinct(target: Target, starts: Float[Array, "S K"], known: Modes | None = None) -> Modes:
     """The different modes that searches from `starts` end in, the heaviest first."""
-    found = _searched(target, starts)
+    found = _searched(target, starts, known)
     finite = np.isfinite(found.log_masses)
     if not finite.any():
         raise NumericalError(
@@ -120,34 +122,60 @@ def minima(target: Target, starts: Float[Array, "S K"]) -> tuple[Modes, Int[np.n
 
 
 @public
-def count_basins(target: Target, particles: Float[Array, "J *K"]) -> int:
-    """How many modes are reached downhill from nine of the particles, (J, M) whitened; 1 when the cost is convex."""
+def count_basins(target: Target, particles: Float[Array, "J *K"], known: Modes | None = None) -> int:
+    """How many modes are reached downhill from nine of the particles, (J, M) whitened; 1 when the cost is convex.
+
+    `known` are modes that most of them may lead to.
+    """
     if target.likelihood.is_convex:
         return 1
     # One of each superchain and one more: as many as the search has starts, so that nothing is compiled again.
     each = np.arange(NUM_STARTS + 1)
     chosen = (each * (len(particles) // NUM_STARTS) // NUM_STARTS * NUM_STARTS + each) % len(particles)
     starts = np.asarray(particles, dtype=np.float64).reshape(len(particles), -1)[chosen]
-    return len(_distinct(target, starts).potentials)
+    return len(_distinct(target, starts, known).potentials)
 
 
-def _searched(target: Target, starts: Float[Array, "S K"]) -> Modes:
+class _End(NamedTuple):
+    """Where one search ended: what `Modes` has of it."""
+
+    position: Float[np.ndarray, " K"]
+    potential: float
+    root: Float[np.ndarray, "K K"]
+    log_mass: float
+    iterations: int
+    decrement: float
+    converged: bool
+
+
+def _searched(target: Target, starts: Float[Array, "S K"], known: Modes | None = None) -> Modes:
     """Newton's method from each start: on the host for a sum over rows, and on an accelerator where there is much."""
     term = target.term
     if not isinstance(term, FactorisedTerm | MarginalTerm) or not is_for_host(term.psi.size):
         return jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
-    potential = HostPotential(term)
-    every = [search_on_host(potential, start) for start in np.asarray(starts, dtype=np.float64)]
-    value, decrement = np.array([end.value for end in every]), np.array([end.decrement for end in every])
-    return Modes(
-        np.stack([end.w for end in every]),
-        value,
-        np.stack([inverse_root(end.factor) for end in every]),
-        -value - np.array([np.sum(np.log(np.diagonal(end.factor))) for end in every]),
-        np.array([end.iterations for end in every]),
-        decrement,
-        decrement < 1e-6,
-    )
+    potential, every = HostPotential(term), []
+    different = [] if known is None else [_End(*fields) for fields in zip(*_leaves(known), strict=True)]
+    different = [end for end in different if end.converged]
+    for start in np.asarray(starts, dtype=np.float64):
+        # Most starts lead to modes that are known by then, which takes much less to see than to search for them again.
+        modes = [end.position for end in different], [end.root for end in different]
+        place, below = reached(potential, start, *modes, SAME_MODE) if different else (None, start)
+        every.append(_searched_from(potential, below) if place is None else different[place])
+        if place is None and every[-1].converged:
+            different.append(every[-1])
+    return Modes(*(np.stack([np.asarray(each) for each in field]) for field in zip(*every, strict=True)))
+
+
+def _searched_from(potential: HostPotential, start: Float[np.ndarray, " K"]) -> _End:
+    end = search_on_host(potential, start)
+    log_mass = -end.value - float(np.sum(np.log(np.diagonal(end.factor))))
+    root = inverse_root(end.factor)
+    return _End(end.w, end.value, root, log_mass, end.iterations, end.decrement, end.decrement < 1e-6)
+
+
+def _leaves(modes: Modes) -> list[np.ndarray]:
+    names = ("positions", "potentials", "roots", "log_masses", "iterations", "decrements", "converged")
+    return [np.asarray(getattr(modes, name)) for name in names]
 
 
 @compiled

@@ -28,6 +28,9 @@ TOLERANCE = 1e-10
 """The search ends when a Newton step promises to lower V by less than this."""
 FLATTEST = 0.05
 """The Hessian of a cost that is not convex is used while it is above this part of the positive curvature."""
+SHARES = (0.0, 0.1)
+"""Shares of the positive curvature that are mixed into it, the first that makes it so. Where the Hessian is flat in
+some direction, a mode with outliers that are nearly free, the positive curvature alone would take hundreds of steps."""
 
 
 def starting_mode(likelihood: AbstractLikelihood, features: Features, y: Float[Array, " N"]) -> Float[Array, " K"]:
@@ -99,8 +102,12 @@ def curvature_factor(
         return jnp.linalg.cholesky(term.curvature(w.reshape(shape)) + identity)
     curvature = term.search_curvature(w.reshape(shape)) + identity
     hessian = term.hessian(w.reshape(shape)) + identity
-    steep = jnp.linalg.cholesky(hessian - FLATTEST * curvature)
-    return jnp.linalg.cholesky(jnp.where(jnp.all(jnp.isfinite(steep)), hessian, curvature))
+    chosen = curvature
+    for share in reversed(SHARES):
+        mixed = hessian + share * (curvature - hessian)
+        steep = jnp.linalg.cholesky(mixed - FLATTEST * curvature)
+        chosen = jnp.where(jnp.all(jnp.isfinite(steep)), mixed, chosen)
+    return jnp.linalg.cholesky(chosen)
 
 
 def host_factor(psi: Float[np.ndarray, "N M"], curvature: Float[np.ndarray, " N"]) -> Float[np.ndarray, "M M"]:
