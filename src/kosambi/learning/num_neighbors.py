@@ -24,6 +24,9 @@ NEAR_POINTS = 512
 """Points beside neighbours."""
 WORK, WORK_WITH_SITES = 2.0e11, 4.0e10
 """Rows times points times squared neighbours that are affordable: once, and where sites take some rounds."""
+MOST_DRAWN = 100_000
+"""Rows up to which a likelihood that is drawn from in steps has neighbours by itself: each step takes an integral for
+every row and particle, half an hour in all for more of them."""
 FEWEST, MOST = 16, 96
 """Neighbours that are always taken, and at most."""
 
@@ -44,15 +47,20 @@ def as_neighbors(name: str, value: object) -> int | str:
 def enough_neighbors(num_rows: int, num_points: int, likelihood: AbstractLikelihood) -> int:
     """How many neighbours a row may have in about a minute on two cores; zero where points can carry the data.
 
+    Zero, too, where the likelihood cannot have them, or would take long to draw from.
+
     >>> import kosambi as ko
     >>> [enough_neighbors(number, 512, ko.likelihoods.Gaussian()) for number in (5_000, 8_000, 40_000, 500_000)]
     [0, 96, 96, 24]
-    >>> enough_neighbors(40_000, 512, ko.likelihoods.Bernoulli())
-    40
+    >>> [enough_neighbors(number, 512, ko.likelihoods.Bernoulli()) for number in (40_000, 500_000)]
+    [40, 0]
     """
+    is_gaussian = isinstance(likelihood, Gaussian)
     if num_rows <= NEAR_ROWS or without_neighbors(likelihood) is not None:
         return 0
-    work = WORK if isinstance(likelihood, Gaussian) else WORK_WITH_SITES
+    if not is_gaussian and num_rows > MOST_DRAWN:
+        return 0
+    work = WORK if is_gaussian else WORK_WITH_SITES
     wanted = math.sqrt(work / (num_rows * max(num_points, 1))) // 8 * 8
     return int(np.clip(wanted, FEWEST, MOST))
 

@@ -31,8 +31,10 @@ from kosambi.likelihoods.quadrature import FEWEST_NODES, Rule, nodes_for, trapez
 
 # exp(−e^f) is bounded within this distance of the real line only.
 _STRIP = 0.5 * np.pi
-# Half the nodes that give eleven digits give five. Those of N(μ, D) may miss a narrower integrand.
-_PART, _FEWEST, _WITHOUT_SITE = 0.5, 21, 102
+# Half the nodes that give eleven digits give five, and so do those within this many standard deviations: every node
+# costs as much as the cost itself, for each row and particle at each step. Those of N(μ, D) may miss a narrower
+# integrand.
+_PART, _FEWEST, _REACH, _WITHOUT_SITE = 0.5, 17, 5.4, 102
 
 
 class Marginal(NamedTuple):
@@ -88,7 +90,11 @@ class AbstractMarginals(AbstractPredictive):
             width = deviation / np.sqrt(1.0 + np.square(deviation) * np.asarray(site.precision))
         strip = self.strip if np.isfinite(self.strip) else _STRIP
         needed = nodes_for(strip, float(np.max(width, initial=0.0)))
-        return self.rule(deviation, max(_FEWEST, int(_PART * needed)) if self.is_convex else max(_WITHOUT_SITE, needed))
+        if not self.is_convex:
+            return self.rule(deviation, max(_WITHOUT_SITE, needed))
+        whole = self.rule(deviation, max(_FEWEST, int(_PART * needed)))
+        inside = np.abs(whole.nodes) <= _REACH
+        return Rule(whole.nodes[inside], whole.weights[inside] / np.sum(whole.weights[inside]), whole.evaluation)
 
     def raw_marginal(
         self, y: Array, weights: Array | None, mean: Array, deviation: Array, site: Site | None, rule: Rule
@@ -114,6 +120,7 @@ class AbstractMarginals(AbstractPredictive):
         variance = jnp.sum(tilted * jnp.square(slopes - slope), axis=0)
         curvature = count * self.raw_second_derivative(y, f)
         second = jnp.sum(tilted * curvature, axis=0) - variance
+        total = total if weights is None else jnp.where(count > 0, total, 0.0)
         if self.is_convex:
             return Marginal(-total, slope, second, jnp.maximum(second, 0.0))
         positive = jnp.sum(tilted * count * self.raw_search_curvature(y, f), axis=0)
