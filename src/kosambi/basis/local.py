@@ -94,9 +94,9 @@ def local_conditionals(
             precision = np.where(near >= 0, rows.precision[near], 0.0) * is_needed[part, None]
             precision = precision if share is None else precision * share[part]
             block = _on_host if jax.default_backend() == "cpu" else _on_device
-            weights, removed, explained = block(
-                lifted, rows.x[near], rows.psi[near], np.sqrt(precision), x[part], psi[part]
-            )
+            solved = block(lifted, rows.x[near], rows.psi[near], np.sqrt(precision), x[part], psi[part])
+            # NumPy's arrays from here on: outside, JAX would compute in its own precision.
+            weights, removed, explained = map(np.asarray, solved)
         found.weights[part], found.variance[part] = weights, left[part] - removed
         found.psi[part] = psi[part] - explained
 

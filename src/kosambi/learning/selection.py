@@ -53,7 +53,7 @@ PER_SECOND = 8e6 / MAX_SECONDS
 """Rows times points for each second of `max_seconds` with which a likelihood that needs steps can be drawn from."""
 LARGEST_DIVERGENCE = 0.05
 """Nats, for all data together, that the draws may be from the best distribution with the same coordinates, roughly."""
-FULL_FROM, FULL_ROWS, FULL_SECONDS = 512, 5000, 20.0
+FULL_FROM, FULL_ROWS, FULL_SECONDS = 512, 8000, 40.0
 """Where so many points are not enough for Gaussian noise, up to so many distinct rows are all taken if time is left."""
 LARGEST_SHARE = 0.5
 """Above this share of unexplained prior variance, predictions that stand still say nothing."""
