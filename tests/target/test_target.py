@@ -322,7 +322,10 @@ def test_pickle_is_bit_identical():
         (lambda: ko.Target(BASES["Point"], lk.Gaussian(), X, np.full(24, np.nan)), "finite"),
         (lambda: ko.Target(BASES["Point"], lk.Bernoulli(), X, X[:, 0]), r"in \{0, 1\}"),
         (lambda: ko.Target(BASES["Point"], lk.Poisson(), X, np.full(24, 2.4)), "counts"),
-        (lambda: ko.Target(BASES["Point"], lk.Gaussian(), X, X[:, 0], "best"), '"projected", "optimal" or "auto"'),
+        (
+            lambda: ko.Target(BASES["Point"], lk.Gaussian(), X, X[:, 0], "best"),
+            '"projected", "optimal", "neighbors" or "auto"',
+        ),
         (lambda: ko.Target(BASES["Nystrom"], lk.Gaussian(), X, X[:, 0], "optimal"), "Use `RitzBasis` or `PointBasis`"),
         (
             lambda: ko.Target(BASES["Ritz"], lk.CustomJoint(lambda y, f: jnp.sum(f)), X, X[:, 0], "optimal"),
