@@ -75,8 +75,8 @@ def infer(
         potential: "auto", "projected" (the paper's), "optimal" or "neighbors"; see `Target`.
         num_neighbors: m, how many near rows inform what the coordinates leave open at an input, with
             potential="neighbors" (which a number above zero asks for); 0 for none; "auto", or None, for none up to 5000
-            rows, where M can carry the data, and above for as many as take about a minute beside 512 evenly spread
-            points, unless M, the basis or the potential was given, or the likelihood cannot have them.
+            rows (8000 with Gaussian noise), where M can carry the data, and above for as many as take about a minute
+            beside 512 evenly spread points, unless M, the basis or the potential was given, or the likelihood cannot have them.
         weights: (N,), how often each observation counts.
         sampler: "auto", a name or an object from `kosambi.samplers`; see `sample`.
         num_particles: J.
@@ -150,6 +150,7 @@ def infer(
         on_interrupt=on_interrupt,
     )
     notes = () if selection is None or selection.is_enough else (str(selection),)
+    notes = (*notes, *_doubts(target))
     report = dataclasses.replace(
         report,
         seconds=clock.seconds,
@@ -239,6 +240,15 @@ def _neighbors(
         return enough or DEFAULT
     # The covariance of a random element takes a sum over its measure for each pair of neighbours.
     return enough if is_open and isinstance(prior, GaussianProcess) else 0
+
+
+def _doubts(target: Target) -> tuple[str, ...]:
+    """What became of the neighbours, where it is not as it should be."""
+    if target.neighborhood is None:
+        return ()
+    report = target.neighborhood.report
+    is_usual = not report.num_unsettled and not report.num_clipped
+    return () if is_usual else (f"Of {len(target.y)} rows with neighbours: {report}.",)
 
 
 def _evenly(key: Key, prior: AbstractPrior, x: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " M"]:

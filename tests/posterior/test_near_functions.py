@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
+from kosambi.posterior._arviz import log_likelihoods
 
 lk = ko.likelihoods
 RNG = np.random.default_rng(0)
@@ -121,6 +122,15 @@ def test_labels_have_functions_too():
     p = posterior.predict(NEW)
     error = (values.mean(axis=0) - p.mean) / np.sqrt(p.variance / 300)
     assert np.max(np.abs(error)) < 4.5
+
+
+@pytest.mark.parametrize("likelihood", [lk.Gaussian(0.2), lk.Bernoulli()], ids=["gaussian", "labels"])
+def test_log_likelihoods_add_up_to_the_potential(likelihood):
+    y = Y if isinstance(likelihood, lk.Gaussian) else (Y > 0).astype(float)
+    posterior = posterior_of(PROCESS, likelihood, y, draws=20)
+    w, u = posterior.particles.whitened, posterior.particles.coordinates
+    total = np.sum(log_likelihoods(posterior.target, posterior.particles), axis=1)
+    np.testing.assert_allclose(-total, posterior.target.potential(u) - 0.5 * np.sum(w**2, axis=1), rtol=1e-4)
 
 
 def test_the_rule_of_the_paper_knows_no_neighbors():

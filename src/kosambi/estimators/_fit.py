@@ -29,6 +29,8 @@ from kosambi.target.neighbors import DEFAULT, NEIGHBORS
 
 # Rows for each inducing point from which the last word is that of the rows themselves, and how many of them are asked.
 _CHECKED_FROM, _CHECKED = 4, 2000
+MANY_ROWS = 2000
+"""Rows above which closed forms are not filled up, which would be for nothing and is not cheap."""
 # Nats per observation that are no difference: inputs that say nothing leave a constant.
 _NOTHING = 0.05
 
@@ -76,16 +78,17 @@ def fitted(
     given = in_units(model.likelihood, location, scale)
     final = model.likelihood if given is None else given
     prior = prior_in_units(model.prior.kernel, np.asarray(model.prior.mean), final, location, scale)
-    # Neighbours are found once, among the rows as they are.
+    # Neighbours are found once, among the rows as they are, and nothing is compiled for the closed form of all rows.
     is_near = near > 0 or settings.potential == NEIGHBORS
-    data = rows if is_near else filled
+    is_plain = is_near or (isinstance(likelihood, Gaussian) and len(rows.y) > MANY_ROWS)
+    data = rows if is_plain else filled
     posterior = infer(
         key_draw,
         prior,
         final,
         data.x,
         data.y,
-        weights=data.weights if not is_near or rows.has_weights else None,
+        weights=data.weights if not is_plain or rows.has_weights else None,
         sampler=settings.sampler,
         potential=settings.potential,
         num_neighbors=near,
@@ -96,7 +99,7 @@ def fitted(
     if is_near and chosen is not None:
         seconds = time.perf_counter() - began
         posterior.selection = beside_neighbors(chosen, near, 1.0 - posterior.explained_variance, seconds)
-    posterior = posterior if is_near else _without_padding(posterior, rows)
+    posterior = posterior if is_plain else _without_padding(posterior, rows)
     if (note := worse_than_constant(posterior)) is not None:
         warnings.warn(note, HyperparameterWarning, stacklevel=6)
     return posterior, model.report

@@ -18,15 +18,15 @@ from kosambi.learning.selection import TOLERANCE
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.target.neighbors import as_num_neighbors, without_neighbors
 
-NEAR_ROWS = 5_000
-"""Rows above which near data are asked; below, the points can carry them."""
+NEAR_ROWS, NEAR_ROWS_GAUSSIAN = 5_000, 8_000
+"""Rows above which near data are asked; below, points can carry them, with Gaussian noise as many as there are rows."""
 NEAR_POINTS = 512
 """Points beside neighbours."""
 WORK, WORK_WITH_SITES = 2.0e11, 4.0e10
 """Rows times points times squared neighbours that are affordable: once, and where sites take some rounds."""
-MOST_DRAWN = 100_000
+MOST_DRAWN = 10_000
 """Rows up to which a likelihood that is drawn from in steps has neighbours by itself: each step takes an integral for
-every row and particle, half an hour in all for more of them."""
+every row and particle, minutes in all for more of them."""
 FEWEST, MOST = 16, 96
 """Neighbours that are always taken, and at most."""
 
@@ -50,13 +50,13 @@ def enough_neighbors(num_rows: int, num_points: int, likelihood: AbstractLikelih
     Zero, too, where the likelihood cannot have them, or would take long to draw from.
 
     >>> import kosambi as ko
-    >>> [enough_neighbors(number, 512, ko.likelihoods.Gaussian()) for number in (5_000, 8_000, 40_000, 500_000)]
-    [0, 96, 96, 24]
-    >>> [enough_neighbors(number, 512, ko.likelihoods.Bernoulli()) for number in (40_000, 500_000)]
-    [40, 0]
+    >>> [enough_neighbors(number, 512, ko.likelihoods.Gaussian()) for number in (8_000, 40_000, 500_000)]
+    [0, 96, 24]
+    >>> [enough_neighbors(number, 512, ko.likelihoods.Bernoulli()) for number in (8_000, 40_000)]
+    [96, 0]
     """
     is_gaussian = isinstance(likelihood, Gaussian)
-    if num_rows <= NEAR_ROWS or without_neighbors(likelihood) is not None:
+    if num_rows <= (NEAR_ROWS_GAUSSIAN if is_gaussian else NEAR_ROWS) or without_neighbors(likelihood) is not None:
         return 0
     if not is_gaussian and num_rows > MOST_DRAWN:
         return 0

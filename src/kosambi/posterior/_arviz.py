@@ -13,9 +13,10 @@ from kosambi._core.linalg import host_blocks
 from kosambi._core.precision import public
 from kosambi._core.types import Array
 from kosambi._version import __version__
-from kosambi.posterior._predictive import latent_distribution
+from kosambi.posterior._predictive import Latent, latent_distribution
 from kosambi.samplers import Particles, Report
 from kosambi.target import Target
+from kosambi.target.neighborhood import Near, Neighborhood, earlier_rows
 
 # Particles times data of one block.
 _VALUES_AT_ONCE = 2**20
@@ -97,9 +98,15 @@ def _attributes(target: Target, report: Report | None) -> dict[str, Any]:
 
 @public
 def log_likelihoods(target: Target, particles: Particles) -> Float[Array, "J N"]:
-    """log p(y_n | u_j), the residual of f integrated out, in blocks of data; times the weights of the target."""
-    # Without the distribution of the particles: what is asked for is conditional on each of them.
-    latent = latent_distribution(target, Particles(particles.coordinates, particles.whitened), target.x)
+    """log p(y_n | u_j), the residual of f integrated out, in blocks of data; times the weights of the target.
+
+    With neighbours given the sites of those that stand before a row, too, so that their sum is that of the potential.
+    """
+    if target.neighborhood is None:
+        # Without the distribution of the particles: what is asked for is conditional on each of them.
+        latent = latent_distribution(target, Particles(particles.coordinates, particles.whitened), target.x)
+    else:
+        latent = _given_earlier(target, target.neighborhood, np.asarray(particles.whitened))
     values = np.empty(latent.means.shape[:2])
     size = _VALUES_AT_ONCE // int(np.prod([latent.means.shape[0], *latent.means.shape[2:]]))
     for part in host_blocks(len(latent.deviation), size):
@@ -107,3 +114,11 @@ def log_likelihoods(target: Target, particles: Particles) -> Float[Array, "J N"]
         means, deviation = latent.means[:, part], latent.deviation[part]
         values[:, part] = likelihood.log_predictive_density(target.y[part], means, deviation)
     return values if target.weights is None else values * np.asarray(target.weights)
+
+
+def _given_earlier(target: Target, rows: Neighborhood, w: Float[np.ndarray, "J M"]) -> Latent:
+    """f at the data given w and the neighbours that the potential has."""
+    x, y = np.asarray(target.x), np.asarray(target.y)
+    index = earlier_rows(x, y, target.weights, np.asarray(rows.scales), rows.num_neighbors)
+    given = rows.conditional(target.basis, x, Near(index, np.ones(index.shape)))
+    return Latent(given.offset + w @ given.psi.T, np.sqrt(given.variance), np.asarray(target.basis.prior.variance(x)))
