@@ -21,7 +21,8 @@ KERNEL = ko.kernels.Matern52([0.4, 0.5, 1.0, 1.0])
 
 @pytest.fixture
 def _few_rows_are_many(monkeypatch):
-    monkeypatch.setattr(num_neighbors, "NEAR_ROWS", 200)
+    for name in ("NEAR_ROWS", "NEAR_ROWS_GAUSSIAN"):
+        monkeypatch.setattr(num_neighbors, name, 200)
     for module in (inference, _fit):
         monkeypatch.setattr(module, "NEAR_POINTS", 32)
     monkeypatch.setattr(_learn, "_FEW_POINTS", 8)

@@ -53,7 +53,7 @@ def test_without_outliers_the_kernel_is_that_of_gaussian_noise(likelihood):
 def test_a_kernel_that_outliers_have_spoiled_is_learned_again_with_the_tails(monkeypatch):
     x, y = smooth_data(outliers=0.1)
     kernel, learned, report = learn(x, y, ko.likelihoods.StudentT(scale=0.5))
-    monkeypatch.setattr(tails, "HEAVY", np.inf)
+    monkeypatch.setattr(tails, "TAILS", np.inf)
     spoiled, _, without = learn(x, y, ko.likelihoods.StudentT(scale=0.5))
     assert float(spoiled.variance) > 10.0
     # A Bayes factor of twenty.

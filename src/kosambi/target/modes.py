@@ -32,6 +32,8 @@ NUM_STARTS = 8
 """Prior draws from which the search starts, beside zero, when the cost is not convex."""
 SAME_MODE = 0.1
 """Modes closer than this many standard deviations of Laplace's approximation are one."""
+MANY_COORDINATES = 64
+"""From which a curvature takes longer than many gradients."""
 
 
 class Modes(Module):
@@ -157,9 +159,11 @@ def _searched(target: Target, starts: Float[Array, "S K"], known: Modes | None =
     different = [] if known is None else [_End(*fields) for fields in zip(*_leaves(known), strict=True)]
     different = [end for end in different if end.converged]
     for start in np.asarray(starts, dtype=np.float64):
-        # Most starts lead to modes that are known by then, which takes much less to see than to search for them again.
+        # Most starts lead to modes that are known by then, which takes much less to see than to search for them again,
+        # where there are many coordinates.
         modes = [end.position for end in different], [end.root for end in different]
-        place, below = reached(potential, start, *modes, SAME_MODE) if different else (None, start)
+        can_tell = different and len(start) >= MANY_COORDINATES
+        place, below = reached(potential, start, *modes, SAME_MODE) if can_tell else (None, start)
         every.append(_searched_from(potential, below) if place is None else different[place])
         if place is None and every[-1].converged:
             different.append(every[-1])
