@@ -38,7 +38,7 @@ def case(name: str) -> Case:
         y = rng.poisson(np.exp(1.0 + f)) if name == "counts" else 5.0 + f + 0.2 * rng.normal(size=90)
         likelihood = {"curve": "gaussian", "counts": "poisson", "noise": "heteroscedastic"}[name]
         kernel = ko.kernels.Matern52(lengthscale=0.4)
-        # Noise that varies takes 2200 steps with the hyperparameters as they are; the page has to say that it had fewer.
+        # Noise that varies takes 2200 steps with hyperparameters as they are; the page has to say that it had fewer.
         few = {"sampler": ko.samplers.MALA(max_steps=500)} if name == "noise" else {}
         model = ko.ProjectedLangevinRegressor(likelihood, kernel, **(given | {"n_inducing": 15} | few))
         with warnings.catch_warnings():
