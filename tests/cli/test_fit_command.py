@@ -60,14 +60,14 @@ def test_labels(labels_run):
 
 
 def test_quiet_prints_nothing_and_features_and_no_held_out_rows_are_possible(cli, data, tmp_path):
-    options = ("--features", "size", "--impute", "--holdout", "0", "--inducing", "5")
+    options = ("--features", "size", "--impute", "--holdout", "0", "--inducing", "5", "--neighbors", "4")
     result = cli("fit", data, "-t", "price", "-o", tmp_path / "run", *options, "--no-report", "--quiet")
     assert (result.exit_code, result.output) == (0, "")
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert [column["name"] for column in record["schema"]["columns"]] == ["size"]
     assert record["rows"] == {"training": 90, "held_out": 0}
     assert record["metrics"] is None
-    assert record["fit"]["num_inducing"] == 5
+    assert (record["fit"]["num_inducing"], record["fit"]["num_neighbors"]) == (5, 4)
     assert not (tmp_path / "run" / "held_out.csv").exists()
 
 
@@ -93,6 +93,7 @@ def test_quiet_prints_nothing_and_features_and_no_held_out_rows_are_possible(cli
         ("x,y\n1,1\n2,2\n3,3\n", ("--holdout", "0.9"), 3, "smaller `--holdout`"),
         ("x,y\n1,1\n2,2\n3,3\n", ("--holdout", "1.5"), 2, "--holdout"),
         ("x,y\n1,1\n2,2\n3,3\n", ("--inducing", "some"), 2, "neither auto nor"),
+        ("x,y\n1,1\n2,2\n3,3\n", ("--neighbors", "-2"), 2, "neither auto nor"),
         ("x,y\n1,1\n2,2\n3,3\n", ("--task", "other"), 2, "other"),
     ],
 )

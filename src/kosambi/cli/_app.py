@@ -75,6 +75,12 @@ def _inducing(value: str) -> str:
     return value
 
 
+def _neighbors(value: str) -> str:
+    if value != "auto" and not value.isdecimal():
+        raise typer.BadParameter(f"{value!r} is neither auto nor a whole number.")
+    return value
+
+
 @app.command(epilog=EPILOG)
 def fit(
     data: Annotated[
@@ -110,6 +116,9 @@ def fit(
     ] = 0.2,
     samples: Annotated[int, typer.Option(min=2, help="The number of posterior draws, each a function.")] = 100,
     inducing: Annotated[str, typer.Option(callback=_inducing, help="The number of inducing points, or auto.")] = "auto",
+    neighbors: Annotated[
+        str, typer.Option(callback=_neighbors, help="How many near rows inform each input, 0 for none, or auto.")
+    ] = "auto",
     max_rows: Annotated[int, typer.Option(min=2, help="The most rows to learn from; drawn at random.")] = 5_000,
     seed: Seed = 0,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report page too.")] = True,
@@ -141,6 +150,7 @@ def fit(
             likelihood=likelihood,
             samples=samples,
             inducing=inducing if inducing == "auto" else int(inducing),
+            neighbors=neighbors if neighbors == "auto" else int(neighbors),
             report=report,
             force=force,
         )

@@ -32,6 +32,7 @@ class FitRequest:
     likelihood: str | None = None
     samples: int = 100
     inducing: int | str = "auto"
+    neighbors: int | str = "auto"
     report: bool = True
     force: bool = False
 
@@ -121,6 +122,7 @@ def _estimator(request: FitRequest, data: Data, likelihood: str, *, is_live: boo
 
     shared: dict[str, Any] = {
         "n_inducing": request.inducing,
+        "n_neighbors": request.neighbors,
         "n_samples": request.samples,
         "random_state": request.data.seed,
         "progress": is_live,
@@ -197,6 +199,7 @@ def _record(
             "seed": asked.seed,
             "samples": request.samples,
             "inducing": request.inducing,
+            "neighbors": request.neighbors,
         },
         "metrics": metrics,
         "fit": {
@@ -204,6 +207,7 @@ def _record(
             "sampler": report.sampler,
             "r_hat": float(report.r_hat),
             "num_inducing": int(estimator.posterior_.basis.size),
+            "num_neighbors": int(estimator.posterior_.target.num_neighbors or 0),
             "warnings": list(dict.fromkeys([*screen.warnings, *report.warnings])),
         },
         "versions": versions(),
@@ -213,8 +217,9 @@ def _record(
 def _summary(out: Path, record: dict[str, Any], metrics: Metrics | None) -> str:
     fitted = record["fit"]
     state = "converged" if fitted["converged"] else "NOT converged: see the warnings"
+    near = f", {fitted['num_neighbors']} neighbours" if fitted["num_neighbors"] else ""
     lines = [
-        f"{record['task']} with the {record['likelihood']} likelihood, {fitted['num_inducing']} inducing points, "
+        f"{record['task']} with the {record['likelihood']} likelihood, {fitted['num_inducing']} inducing points{near}, "
         f"{record['settings']['samples']} functions drawn ({state})"
     ]
     if metrics is not None:
