@@ -18,7 +18,13 @@ from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis
 from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel, column_scales
 from kosambi.learning import Selection, select_inducing
-from kosambi.learning.num_neighbors import NEAR_POINTS, as_neighbors, beside_neighbors, enough_neighbors
+from kosambi.learning.num_neighbors import (
+    NEAR_POINTS,
+    are_replicated,
+    as_neighbors,
+    beside_neighbors,
+    enough_neighbors,
+)
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
 from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
@@ -240,7 +246,8 @@ def _neighbors(
     if potential == NEIGHBORS:
         return enough or DEFAULT
     # The covariance of a random element takes a sum over its measure for each pair of neighbours.
-    return enough if is_open and isinstance(prior, GaussianProcess) else 0
+    can = enough and is_open and isinstance(prior, GaussianProcess) and not are_replicated(np.asarray(x))
+    return enough if can else 0
 
 
 def _doubts(target: Target) -> tuple[str, ...]:

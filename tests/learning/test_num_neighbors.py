@@ -121,3 +121,11 @@ def test_last_word_against_dense_predictions(monkeypatch):
     variance = 1.25 - np.sum(cross * np.linalg.solve(gram, cross.T).T, axis=1)
     dense = scipy.stats.norm.logpdf(Y[held], mean, np.sqrt(variance)).mean()
     assert found.before == pytest.approx(dense, abs=0.05)
+
+
+@pytest.mark.usefixtures("_few_rows_are_many")
+def test_none_by_itself_where_most_inputs_are_replicated():
+    x = np.repeat(X[:60], 5, axis=0)
+    y = np.repeat(F[:60], 5) + 0.05 * RNG.normal(size=300)
+    assert ko.infer(jax.random.key(0), KERNEL, lk.Gaussian(0.05), x, y).target.num_neighbors is None
+    assert ko.infer(jax.random.key(0), KERNEL, lk.Gaussian(0.05), X, Y).target.num_neighbors is not None

@@ -98,3 +98,15 @@ def test_without_a_residual_it_is_the_cost():
     np.testing.assert_allclose(found.cost, lk.Bernoulli().cost(y, mean), rtol=1e-12)
     np.testing.assert_allclose(found.slope, lk.Bernoulli().derivative(y, mean), rtol=1e-12)
     np.testing.assert_allclose(found.second, lk.Bernoulli().second_derivative(y, mean), rtol=1e-9)
+
+
+@pytest.mark.parametrize("weight", [0.02, 0.3, 3.0])
+def test_observations_of_students_noise_that_count_for_little(weight):
+    likelihood, mean = lk.StudentT(4.0, 0.3), np.array([-1.5, -0.2, 0.4, 2.0])
+    y, deviation, weights = np.zeros(4), np.full(4, 0.4), np.full(4, weight)
+    found = marginal(likelihood, y, weights, mean, deviation, None)
+    step = 1e-3
+    for i in range(4):
+        below, at, above = (brute(likelihood, 0.0, weight, mean[i] + d, 0.4) for d in (-step, 0.0, step))
+        assert found.cost[i] == pytest.approx(at, abs=1e-5)
+        assert found.slope[i] == pytest.approx((above - below) / (2.0 * step), abs=1e-3 * weight)

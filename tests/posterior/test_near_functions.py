@@ -1,6 +1,7 @@
 """Functions with neighbours: their joint distribution, consistency, continuity, JAX, files."""
 
 import pickle
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -143,3 +144,19 @@ def test_all_rows_as_neighbors():
     draws = posterior.functions(jax.random.key(1))
     with jax.enable_x64(True):
         np.testing.assert_allclose(jax.jit(lambda x: draws(x))(NEW), draws(NEW), atol=1e-8)
+
+
+def test_single_precision_far_from_zero_and_with_little_noise():
+    far = X + 500.0
+    basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52(0.5)), far[:M])
+    for noise in (0.1, 1e-4):
+        target = ko.Target(basis, lk.Gaussian(noise), far, Y, "neighbors", num_neighbors=12)
+        posterior = ko.Posterior(target, *ko.sample(jax.random.key(0), target, num_particles=5))
+        draws = posterior.functions(jax.random.key(1))
+        with jax.enable_x64(False), warnings.catch_warnings():
+            # Said once in a process.
+            warnings.simplefilter("ignore", ko.errors.PrecisionWarning)
+            found = np.asarray(jax.jit(lambda x: draws(x))(jnp.asarray(NEW + 500.0)))
+        assert np.all(np.isfinite(found))
+        if noise == 0.1:
+            np.testing.assert_allclose(found, draws(NEW + 500.0), atol=0.1)

@@ -6,6 +6,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
+from kosambi.target import data_terms, neighborhood
 from kosambi.target.marginal_term import MarginalTerm
 
 lk = ko.likelihoods
@@ -171,3 +172,40 @@ def test_rows_of_weight_zero_are_as_if_absent():
     assert with_zero.log_evidence.value == pytest.approx(without.log_evidence.value, abs=1e-9)
     nothing = exact(ko.Target(basis, lk.Gaussian(0.2), X, Y, "neighbors", weights=np.zeros(N), num_neighbors=5))
     np.testing.assert_allclose(nothing.predict(NEW).mean, 0.3, atol=1e-12)
+
+
+def test_another_potential_keeps_the_number_of_neighbours():
+    target = ko.Target(basis_of(PRIORS["process"]), lk.Gaussian(0.2), X, Y, "neighbors", num_neighbors=8)
+    assert target.with_potential("neighbors").num_neighbors == 8
+    assert target.with_potential("neighbors", num_neighbors=4).num_neighbors == 4
+    assert target.with_potential("projected").num_neighbors is None
+
+
+def test_features_in_single_precision(monkeypatch):
+    smooth = ko.GaussianProcess(ko.kernels.SquaredExponential(0.6))
+    found = {}
+    for most in (2**27, 0):
+        monkeypatch.setattr(neighborhood, "SINGLE_ABOVE", most)
+        target = ko.Target(ko.PointBasis(smooth, X[:20]), lk.Gaussian(0.01), X, Y, "neighbors", num_neighbors=15)
+        # What rounding leaves is no doubt about the model.
+        assert target.neighborhood.report.num_clipped == 0
+        found[most] = exact(target).predict(NEW)
+    assert target.neighborhood.psi.dtype == np.float32
+    # By a small part of what is uncertain anyway.
+    deviation = np.sqrt(found[2**27].variance)
+    assert np.max(np.abs(found[0].mean - found[2**27].mean) / deviation) < 0.1
+    assert np.max(np.abs(np.sqrt(found[0].variance) / deviation - 1.0)) < 0.05
+
+
+def test_least_squares_in_blocks_of_rows(monkeypatch):
+    rng = np.random.default_rng(2)
+    psi, error, precision = rng.normal(size=(90, 7)), rng.normal(size=90), rng.uniform(size=90)
+    precision[::9] = 0.0
+    whole = data_terms.least_squares(psi, error, precision, 1.5)
+    monkeypatch.setattr(data_terms, "IN_BLOCKS", 1)
+    for rows in (16, 40, 200):
+        monkeypatch.setattr(data_terms, "_ROWS_OF_A_BLOCK", rows)
+        part = data_terms.least_squares(psi, error, precision, 1.5)
+        np.testing.assert_allclose(part.root.T @ part.root, whole.root.T @ whole.root, atol=1e-12)
+        np.testing.assert_allclose(part.root.T @ part.aim, whole.root.T @ whole.aim, atol=1e-12)
+        assert float(part.constant) == pytest.approx(float(whole.constant), rel=1e-12)

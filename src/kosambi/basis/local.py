@@ -29,6 +29,8 @@ from kosambi.priors import AbstractPrior
 
 EXPLAINED = 1e-10
 """Inputs whose residual variance is below this part of the prior variance have no use for neighbours."""
+# Rounding of features in single precision leaves so many times its unit of the prior variance.
+_ROUNDED = 8.0
 # Numbers of the features of all neighbours of one batch, and of their covariances: 2**22 float64 numbers are 32 MiB.
 _NUMBERS = 2**22
 _MOST_THREADS = 8
@@ -80,10 +82,12 @@ def local_conditionals(
     found = Local(np.zeros((number, places)), np.empty(number), np.empty(psi.shape), 0, 0)
     variance = np.asarray(prior.variance(x)) if number else np.empty(0)
     left = variance - np.einsum("tm,tm->t", psi, psi, dtype=np.float64)
+    rounding = _rounding(psi)
     if not places or not number:
         same = np.array(psi, dtype=np.float64)
-        return found._replace(variance=np.maximum(left, 0.0), psi=same, num_clipped=_num_below(left, variance))
-    is_needed = left > EXPLAINED * variance
+        below = _num_below(left, variance, rounding)
+        return found._replace(variance=np.maximum(left, 0.0), psi=same, num_clipped=below)
+    is_needed = left > max(EXPLAINED, rounding) * variance
     with jax.enable_x64(True):
         lifted = lift(prior)
 
@@ -102,15 +106,20 @@ def local_conditionals(
 
     with one_blas_thread(), ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as pool:
         list(pool.map(solve, host_blocks(number, _batch_size(number, places, psi.shape[1]))))
-    clipped = _num_below(found.variance, variance)
+    clipped = _num_below(found.variance, variance, rounding)
     return found._replace(
         variance=np.maximum(found.variance, 0.0), num_cut=int(np.sum(~is_needed)), num_clipped=clipped
     )
 
 
-def _num_below(left: np.ndarray, variance: np.ndarray) -> int:
+def _num_below(left: np.ndarray, variance: np.ndarray, rounding: float) -> int:
     """How many variances are below zero by more than rounding."""
-    return int(np.sum(left < -1e-8 * np.maximum(variance, 0.0)))
+    return int(np.sum(left < -max(1e-8, 4.0 * rounding) * np.maximum(variance, 0.0)))
+
+
+def _rounding(features: Array) -> float:
+    """What rounding of the features adds to R, as a part of the prior variance; nothing in double precision."""
+    return _ROUNDED * float(np.finfo(features.dtype).eps) if features.dtype == np.float32 else 0.0
 
 
 def _batch_size(number: int, places: int, width: int) -> int:
@@ -130,10 +139,15 @@ def residual_blocks(
     prior: AbstractPrior, near: np.ndarray, features: np.ndarray, x: np.ndarray, psi: np.ndarray
 ) -> tuple[Float[np.ndarray, "T m m"], Float[np.ndarray, "T m"]]:
     """R_{𝒩𝒩} and R_{𝒩x} of one batch, from the inputs (T, m, D) and the features (T, m, M) of all neighbours."""
+    rounding = _rounding(features)
     features, psi = features.astype(np.float64, copy=False), psi.astype(np.float64, copy=False)
     with jax.enable_x64(True):
         among, cross = _covariances(prior, near, x)
     gram = np.asarray(among) - features @ np.swapaxes(features, 1, 2)
+    if rounding:
+        # So that it stays positive definite.
+        places = np.arange(gram.shape[1])
+        gram[:, places, places] += rounding * np.asarray(among)[:, places, places]
     return gram, np.asarray(cross) - np.einsum("tkm,tm->tk", features, psi)
 
 
@@ -141,8 +155,8 @@ def _on_host(
     prior: AbstractPrior, near: np.ndarray, features: np.ndarray, root: np.ndarray, x: np.ndarray, psi: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch."""
-    features = features.astype(np.float64, copy=False)
     gram, toward = residual_blocks(prior, near, features, x, psi)
+    features = features.astype(np.float64, copy=False)
     gram *= root[:, :, None] * root[:, None, :]
     gram[:, np.arange(gram.shape[1]), np.arange(gram.shape[1])] += 1.0
     weights = root * np.linalg.solve(gram, (root * toward)[:, :, None])[:, :, 0]
@@ -155,8 +169,9 @@ def _on_device(
 ) -> tuple[Array, Array, Array]:
     """The same in one program."""
     among, cross = _covariances(prior, near, x)
+    rounding = _rounding(features)
     features, psi = features.astype(among.dtype), psi.astype(among.dtype)
-    gram = among - features @ jnp.swapaxes(features, 1, 2)
+    gram = among * (1.0 + rounding * jnp.eye(among.shape[1])) - features @ jnp.swapaxes(features, 1, 2)
     gram = gram * root[:, :, None] * root[:, None, :] + jnp.eye(gram.shape[1], dtype=gram.dtype)
     toward = cross - jnp.einsum("tkm,tm->tk", features, psi)
     factor = jnp.linalg.cholesky(gram)

@@ -20,7 +20,13 @@ from kosambi.kernels import column_scales
 from kosambi.learning import FitReport
 from kosambi.learning.held_out import kept_out, last_word
 from kosambi.learning.held_out_near import KEPT_OUT, last_word_near
-from kosambi.learning.num_neighbors import NEAR_POINTS, as_neighbors, beside_neighbors, enough_neighbors
+from kosambi.learning.num_neighbors import (
+    NEAR_POINTS,
+    are_replicated,
+    as_neighbors,
+    beside_neighbors,
+    enough_neighbors,
+)
 from kosambi.learning.sizes import SUBSET, affordable
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import Posterior
@@ -115,7 +121,7 @@ def _num_neighbors(settings: Settings, likelihood: AbstractLikelihood, rows: Row
     enough = enough_neighbors(len(rows.y), NEAR_POINTS, likelihood)
     if settings.potential == NEIGHBORS:
         return enough or DEFAULT, True
-    return (enough if is_open else 0), False
+    return (enough if enough and is_open and not are_replicated(rows.x) else 0), False
 
 
 def worse_than_constant(posterior: Posterior) -> str | None:

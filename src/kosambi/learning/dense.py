@@ -90,6 +90,8 @@ class SiteEvaluator(AbstractBlockEvaluator):
             gram, mean = (np.array(part, order="F") for part in moments)
             likelihood = self.layout.model(vector, self._given[at]).likelihood
             found, _ = settled(likelihood, gram, mean, y, counts, self._best[at], self.tolerance)
+            if not np.isfinite(found.bound):
+                return -np.inf
             centre, variance = found.mean[:, 0], found.variance[:, 0]
             left = np.maximum(1.0 - found.sites.precision[:, 0] * variance, _FAINT)
             away = (centre - variance * found.sites.shift[:, 0]) / left

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from kosambi.errors import InputError
 from kosambi.learning.selected import Selection
@@ -63,6 +63,11 @@ def enough_neighbors(num_rows: int, num_points: int, likelihood: AbstractLikelih
     work = WORK if is_gaussian else WORK_WITH_SITES
     wanted = math.sqrt(work / (num_rows * max(num_points, 1))) // 8 * 8
     return int(np.clip(wanted, FEWEST, MOST))
+
+
+def are_replicated(x: Float[np.ndarray, "N D"]) -> bool:
+    """Whether most rows share their inputs with others: the nearest rows are then copies, and say one thing only."""
+    return len(np.unique(x, axis=0)) < 0.5 * len(x)
 
 
 def beside_neighbors(

@@ -115,13 +115,17 @@ class AbstractMarginals(AbstractPredictive):
         logs = flat + log_scale - 0.5 * jnp.square(at) - cost
         total = jax.scipy.special.logsumexp(logs, axis=0)
         tilted = jnp.exp(logs - total)
-        slopes = count * self.raw_derivative(y, f)
+        slopes = self.raw_derivative(y, f)
+        slopes = slopes if weights is None else jnp.where(count > 0, count * slopes, 0.0)
         slope = jnp.sum(tilted * slopes, axis=0)
         variance = jnp.sum(tilted * jnp.square(slopes - slope), axis=0)
-        curvature = count * self.raw_second_derivative(y, f)
+        curvature = self.raw_second_derivative(y, f)
+        curvature = curvature if weights is None else jnp.where(count > 0, count * curvature, 0.0)
         second = jnp.sum(tilted * curvature, axis=0) - variance
         total = total if weights is None else jnp.where(count > 0, total, 0.0)
         if self.is_convex:
             return Marginal(-total, slope, second, jnp.maximum(second, 0.0))
-        positive = jnp.sum(tilted * count * self.raw_search_curvature(y, f), axis=0)
+        above = self.raw_search_curvature(y, f)
+        above = above if weights is None else jnp.where(count > 0, count * above, 0.0)
+        positive = jnp.sum(tilted * above, axis=0)
         return Marginal(-total, slope, second, positive)

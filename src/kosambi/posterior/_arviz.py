@@ -100,7 +100,8 @@ def _attributes(target: Target, report: Report | None) -> dict[str, Any]:
 def log_likelihoods(target: Target, particles: Particles) -> Float[Array, "J N"]:
     """log p(y_n | u_j), the residual of f integrated out, in blocks of data; times the weights of the target.
 
-    With neighbours given the sites of those that stand before a row, too, so that their sum is that of the potential.
+    With neighbours given the sites of those that stand before a row, too, so that their sum is that of the potential
+    where every observation counts once.
     """
     if target.neighborhood is None:
         # Without the distribution of the particles: what is asked for is conditional on each of them.

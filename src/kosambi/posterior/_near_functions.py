@@ -84,8 +84,9 @@ class NearData(AbstractCorrection):
         places = min(rows.num_neighbors, rows.x.shape[0])
         if not places:
             return jnp.zeros((draws.num_draws, size), dtype=x.dtype)
-        scaled = jax.lax.stop_gradient(x) / rows.scales
-        data = rows.x / rows.scales
+        # Around zero, where squares lose no digits.
+        centre = jnp.mean(rows.x, axis=0)
+        scaled, data = (jax.lax.stop_gradient(x) - centre) / rows.scales, (rows.x - centre) / rows.scales
         apart = jnp.sum(jnp.square(data), axis=1) - 2.0 * scaled @ data.T
         is_all = places == rows.x.shape[0]
         order = jax.lax.top_k(-jnp.where(said, apart, jnp.inf), places if is_all else places + 1)[1]
@@ -93,12 +94,17 @@ class NearData(AbstractCorrection):
         shares = jnp.ones((size, places), dtype=x.dtype) if is_all else self._shares(x, order, said)
         precision = jnp.where(said, rows.precision, 0.0)[index] * shares
 
+        unit = float(np.finfo(x.dtype).eps) * (8.0 + 4.0 * jnp.max(jnp.abs(rows.x) / rows.scales))
+
         def solve(row: tuple[Array, Array, Array]) -> Array:
             one, which, strength = row
             psi = self.basis.whitened_weights(one[None])[0]
             near, features, root = rows.x[which], rows.psi[which], _root(strength)
             gram = self.basis.prior.pairwise(near, near) - features @ features.T
-            gram = root[:, None] * gram * root + jnp.eye(places, dtype=gram.dtype)
+            gram = root[:, None] * gram * root
+            # What rounding of r, ψ and inputs can add to R, which in single precision may be more than the noise.
+            rounding = unit * jnp.square(root) * self.basis.prior.pointwise(near)
+            gram = gram + jnp.diag(1.0 + rounding)
             toward = self.basis.prior.pairwise(near, one[None])[:, 0] - features @ psi
             return root * jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(gram), root * toward)
 

@@ -94,7 +94,7 @@ class RemainderFrame(Module):
     def value_and_gradient(self, v: Float[Array, "J K"]) -> tuple[Array, Array, Array]:
         """Whitened coordinates (to the precision of the products), V, and its gradient in v; traceable."""
         narrow = v.astype(self.spread.dtype)
-        w = self.mode + (narrow @ self.spread.T).astype(v.dtype)
+        w = self.mode + _product_of(narrow, self.spread.T).astype(v.dtype)
         start = jnp.zeros(v.shape[0], v.dtype), jnp.zeros_like(v)
         if self.rows.y.shape[0] == 1:
             value, gradient = self._of(jax.tree.map(lambda leaf: leaf[0], self.rows), narrow)
@@ -108,13 +108,18 @@ class RemainderFrame(Module):
     def _of(self, rows: _Rows, v: Float[Array, "J L"]) -> tuple[Float[Array, " J"], Float[Array, "J L"]]:
         """The remainders of a block of rows and their gradient."""
         wide = rows.y.dtype
-        change = (v @ rows.psi.T).astype(wide)
+        change = _product_of(v, rows.psi.T).astype(wide)
         cost, slope = _costs(self.likelihood, self.rule, rows, rows.centre + change)
         value = jnp.sum(cost - rows.cost - change * (rows.slope + 0.5 * rows.curvature * change), axis=1)
         # What is left of a slope, cut where its products with ψ would overflow.
         limit = largest_slope(rows.psi.dtype)
         left = jnp.clip(slope - rows.slope - rows.curvature * change, -limit, limit)
-        return value, (left.astype(rows.psi.dtype) @ rows.psi).astype(wide)
+        return value, _product_of(left.astype(rows.psi.dtype), rows.psi).astype(wide)
+
+
+def _product_of(left: Array, right: Array) -> Array:
+    """In the precision of its factors, also on accelerators that would take fewer digits of float32."""
+    return jnp.matmul(left, right, precision="highest")
 
 
 def _costs(

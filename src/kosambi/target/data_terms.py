@@ -27,6 +27,9 @@ from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.likelihoods.quadrature import Rule, finer
 from kosambi.target.row_blocks import sum_over_rows
 
+IN_BLOCKS = 2**24
+"""Numbers of ψ above which a Gaussian likelihood takes its rows in blocks."""
+_ROWS_OF_A_BLOCK = 2**13
 MANY = 512
 """Coordinates from which factorisations are what takes time, and those that keep the last digits are too dear."""
 # Latent values held at once: 2**25 float64 numbers are 256 MiB. With quadrature each is used many times, and blocks
@@ -284,6 +287,8 @@ def least_squares(
     psi: Float[np.ndarray, "N M"], error: Float[np.ndarray, " N"], precision: Float[np.ndarray, " N"], constant: float
 ) -> QuadraticTerm:
     """½ Σ_n precision_n (error_n − ψ_nᵀw)² + constant."""
+    if psi.size > IN_BLOCKS and jax.default_backend() == "cpu" and len(psi) > 2 * psi.shape[1]:
+        return _in_blocks(psi, error, precision, constant)
     error, scaled = error * np.sqrt(precision), psi * np.sqrt(precision)[:, None]
     if psi.shape[1] >= MANY and len(psi) <= 2 * psi.shape[1]:
         # Nothing to be gained from fewer rows.
@@ -293,6 +298,24 @@ def least_squares(
     # What no w can explain stays.
     constant += 0.5 * float(np.sum(np.square(error - basis @ aim)))
     return QuadraticTerm(np.ascontiguousarray(root), aim, np.asarray(constant))
+
+
+def _in_blocks(
+    psi: Float[np.ndarray, "N M"], error: Float[np.ndarray, " N"], precision: Float[np.ndarray, " N"], constant: float
+) -> QuadraticTerm:
+    """From the triangular factor of [ψ, error], which is carried from block to block: no second N×M matrix is made."""
+    from scipy.linalg import qr
+
+    size = psi.shape[1]
+    carried = np.zeros((0, size + 1))
+    for start in range(0, len(psi), _ROWS_OF_A_BLOCK):
+        part = slice(start, start + _ROWS_OF_A_BLOCK)
+        root = np.sqrt(precision[part])
+        rows = np.column_stack([psi[part] * root[:, None], error[part] * root])
+        carried = qr(np.concatenate([carried, rows]), mode="r", overwrite_a=True, check_finite=False)[0][: size + 1]
+    # The last column has Qᵀerror, and below it what no w can explain.
+    constant += 0.5 * float(np.sum(np.square(carried[size:, size])))
+    return QuadraticTerm(np.ascontiguousarray(carried[:size, :size]), carried[:size, size].copy(), np.asarray(constant))
 
 
 def _on_host(matrix: Float[np.ndarray, "N M"]) -> tuple[np.ndarray, np.ndarray]:

@@ -139,7 +139,12 @@ class Target(Module):
     def with_potential(
         self, potential: str, *, num_nodes: int | None = None, num_neighbors: int | None = None
     ) -> Target:
-        """The same model and data with another potential: "projected", "optimal" or "neighbors"."""
+        """The same model and data with another potential: "projected", "optimal" or "neighbors".
+
+        With neighbours there are as many as before, unless another number is given.
+        """
+        if potential == NEIGHBORS and num_neighbors is None:
+            num_neighbors = self.num_neighbors
         return Target(
             self.basis,
             self.likelihood,
