@@ -17,6 +17,8 @@ GRADIENT_TOLERANCE = 1e-2
 VALUE_TOLERANCE = 1e-9
 # A search that ended where a further step promises more than this many nats has not converged.
 PROMISE = 0.1
+# Nor has one that found no way down where a step promises more than this.
+PROMISE_WITHOUT_WAY = 0.03
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """Value and gradient at a vector of free numbers."""
@@ -121,8 +123,9 @@ def minimise(
     outward = ((best[0].vector <= lower) & (slope > 0)) | ((best[0].vector >= upper) & (slope < 0))
     slope = np.where(outward, 0.0, slope)
     promise = 0.5 * float(slope @ (found.hess_inv @ slope))
-    # Status 2: a line search found nothing lower. Status 1: a limit on iterations, which may be reached at the bottom.
-    converged = found.status != 2 and promise < PROMISE
+    # Status 1: a limit on iterations, which may be reached at the bottom. Status 2: a line search found nothing lower,
+    # as at the bottom where slopes are right to some percent only (sites of costs that are not convex).
+    converged = promise < (PROMISE if found.status != 2 else PROMISE_WITHOUT_WAY)
     return dataclasses.replace(best[0], iterations=int(found.nit), converged=bool(converged))
 
 
