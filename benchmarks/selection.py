@@ -58,8 +58,10 @@ def run(name: str, seed: int) -> dict[str, Any]:
     kernel, likelihood, _ = ko.fit_hyperparameters(key_fit, *model(name, x.shape[1]), x, y, num_inducing=number)
     selection = ko.select_inducing(ko.GaussianProcess(kernel), likelihood, x, y)
     chosen = selection.num_inducing
-    sizes = sorted({*(round(chosen * 2.0**i) for i in (-3, -2, -1, 0, 1)), min(2 * chosen, len(x)), chosen})
-    sizes = [size for size in sizes if 4 <= size <= len(x)]
+    # There are no more points than distinct rows.
+    double = min(2 * chosen, len(np.unique(x, axis=0)))
+    sizes = sorted({*(round(chosen * 2.0**i) for i in (-3, -2, -1, 0, 1)), double, chosen})
+    sizes = [size for size in sizes if 4 <= size <= max(double, chosen)]
     curve = []
     for size in sizes:
         posterior = ko.infer(key, kernel, likelihood, x, y, num_inducing=size, num_particles=1000)
@@ -80,7 +82,7 @@ def run(name: str, seed: int) -> dict[str, Any]:
         "chosen": chosen,
         "reason": selection.reason,
         "seconds": selection.seconds,
-        "gain_of_doubling": by_size[chosen] - by_size[min(2 * chosen, len(x))],
+        "gain_of_doubling": by_size[chosen] - by_size[double],
         "sizes": selection.sizes.tolist(),
         "score": selection.score.tolist(),
         "curve": curve,
