@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
@@ -76,8 +75,11 @@ class RemainderFrame(Module):
     pull: Float[Array, " K"]
     lowest: Float[Array, ""]
     """V at the mode."""
-    is_single: bool = eqx.field(static=True)
-    """Whether products are in float32."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether products are in float32."""
+        return bool(self.rows.psi.dtype == np.float32)
 
     def whitened(self, v: Float[Array, "J K"]) -> Float[Array, "J K"]:
         """w = ŵ + A v, in float64; of NumPy arrays without anything compiled."""
@@ -256,5 +258,4 @@ def _frame(
         below.astype(psi.dtype),
         np.pad(pull, (0, more)),
         np.asarray(modes.potentials[0]),
-        psi.dtype == np.float32,
     )
