@@ -80,7 +80,7 @@ def test_rows_that_clusters_are_made_of_are_learned_from_in_batches_too(monkeypa
 
 
 def test_with_every_row_a_point_all_rows_are_learned_from(monkeypatch):
-    monkeypatch.setattr(with_points, "SITE_ROWS", 60)
+    monkeypatch.setattr(with_points, "START_ROWS", 60)
     prior = ko.GaussianProcess(k.SquaredExponential(1.0, 1.0), 0.0)
     _, _, report = ko.fit_hyperparameters(
         jax.random.key(0), prior, lk.Bernoulli(), X[:90], Y[:90], num_inducing=90, num_restarts=0

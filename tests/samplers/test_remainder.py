@@ -36,20 +36,23 @@ def compared(frame, plain, num_chains=16):
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("values", [2**18, 400])
-def test_value_gradient_and_coordinates_are_those_of_the_frame(name, values, monkeypatch):
+@pytest.mark.parametrize("use_tables", [False, True])
+def test_value_gradient_and_coordinates_are_those_of_the_frame(name, values, use_tables, monkeypatch):
     monkeypatch.setattr(remainder, "_VALUES", values)
     monkeypatch.setattr(remainder, "_VALUES_QUADRATURE", values)
     target, modes = made(*CASES[name], weights=np.resize([1.0, 2.0, 0.0, 0.5], 90))
-    frame, plain = chains.padded_frame(target, modes, 16), chains.padded_frame(target, modes)
+    frame, plain = chains.padded_frame(target, modes, 16, use_tables), chains.padded_frame(target, modes)
     assert isinstance(frame, RemainderFrame)
+    # Outliers have costs that no polynomial of low degree follows.
+    assert frame.is_tabulated == (use_tables and name != "outliers")
     assert frame.is_single
     assert isinstance(plain, Frame)
     # In several blocks, the last of which has rows added to it.
-    assert (frame.rows.y.shape[0] > 1) == (values == 400)
+    assert (frame.rows.psi.shape[0] > 1) == (values == 400)
     (w, value, gradient), (right_w, right_value, right_gradient) = compared(frame, plain)
     np.testing.assert_allclose(w, right_w, atol=1e-5)
-    np.testing.assert_allclose(value, right_value, atol=1e-4)
-    np.testing.assert_allclose(gradient, right_gradient, atol=1e-3)
+    np.testing.assert_allclose(value, right_value, atol=LARGEST_ERROR if frame.is_tabulated else 1e-4)
+    np.testing.assert_allclose(gradient, right_gradient, atol=LARGEST_ERROR if frame.is_tabulated else 1e-3)
 
 
 def test_products_in_float64_have_all_digits(monkeypatch):
@@ -57,6 +60,7 @@ def test_products_in_float64_have_all_digits(monkeypatch):
     target, modes = made(*CASES["labels"])
     frame = chains.padded_frame(target, modes, 16)
     assert not frame.is_single
+    assert not frame.is_tabulated
     (_, value, gradient), (_, right_value, right_gradient) = compared(frame, chains.padded_frame(target, modes))
     np.testing.assert_allclose(value, right_value, atol=1e-9)
     np.testing.assert_allclose(gradient, right_gradient, atol=1e-8)

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kosambi._core.checks import is_traced
-from kosambi._core.compilation import use_cache
+from kosambi._core.compilation import cpu_options, use_cache
 from kosambi._core.programs import keep_few
 from kosambi._core.representation import representation
 from kosambi._core.types import Array, Key
@@ -107,29 +107,31 @@ def compiled(function: Function) -> Function:
     NumPy arguments become JAX arrays in the current precision first. Left to `jit`, they can be demoted after it has
     compiled for float64, when it runs once with the switch on and once with it off.
     """
-    return _lifting(function, eqx.filter_jit(function))
+    return _lifting(function, {})
 
 
 def compiled_loop(function: Function) -> Function:
     """`compiled`, for a loop that runs long: on a CPU with the widest vectors it has.
 
     XLA prefers 256 bits. 512 make a step of Euler-Maruyama in float64 shorter where the processor has them, and change
-    nothing where it has not. Other backends need not know the option, so they are not told.
+    nothing where it has not.
     """
-    options = {"xla_cpu_prefer_vector_width": 512}
-    plain, wide = eqx.filter_jit(function), eqx.filter_jit(function, compiler_options=options)  # type: ignore[call-overload]
-
-    def jitted(*args: Any, **kwargs: Any) -> Any:
-        return (wide if jax.default_backend() == "cpu" else plain)(*args, **kwargs)
-
-    return _lifting(function, jitted)
+    return _lifting(function, {"xla_cpu_prefer_vector_width": 512})
 
 
-def _lifting(function: Function, jitted: Callable[..., Any]) -> Function:
+def _lifting(function: Function, options: Mapping[str, Any]) -> Function:
+    plain = eqx.filter_jit(function)
+
+    @functools.cache
+    def for_cpu() -> Callable[..., Any]:
+        return eqx.filter_jit(function, compiler_options={**cpu_options(), **options})  # type: ignore[call-overload]
+
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = jax.tree.map(_lift, (args, kwargs))
-        return jitted(*args, **kwargs)
+        # Options are for whole programs, not for a part of one, and other backends need not know them.
+        is_whole = jax.default_backend() == "cpu" and not is_traced((args, kwargs))
+        return (for_cpu() if is_whole else plain)(*args, **kwargs)
 
     return wrapped  # type: ignore[return-value]
 

@@ -19,6 +19,8 @@ VALUE_TOLERANCE = 1e-9
 PROMISE = 0.1
 # Nor has one that found no way down where a step promises more than this.
 PROMISE_WITHOUT_WAY = 0.03
+WINDOW = 20
+"""Iterations that are looked back at where a search may end early."""
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """Value and gradient at a vector of free numbers."""
@@ -65,17 +67,20 @@ def minimise(
     record: Record,
     scale: Float[np.ndarray, " P"] | float = 1.0,
     stop: Interruption | None = None,
+    enough: float = 0.0,
 ) -> Minimum:
     """The lowest point that L-BFGS-B finds from `start` within the bounds, in units of `scale`.
 
     An evaluation that is not finite counts as a failure and as a hill that is higher than all seen before, so that the
-    line search turns back. Where `stop` says so, an interruption ends the search with the lowest point so far.
+    line search turns back. Where `stop` says so, an interruption ends the search with the lowest point so far; and so
+    does it when `WINDOW` iterations have lowered the objective by less than `enough`.
     """
     from scipy.optimize import minimize
 
     start = np.clip(start, lower, upper)
     scale = np.broadcast_to(scale, start.shape)
     best: list[Minimum] = []
+    lowest: list[float] = []
     iterations = 0
 
     def evaluate(scaled: np.ndarray) -> tuple[float, np.ndarray]:
@@ -95,6 +100,9 @@ def minimise(
         nonlocal iterations
         iterations += 1
         record.show.step(iterations, f"objective {-best[0].value:.1f}" if best else "")
+        lowest.append(best[0].value if best else np.inf)
+        if iterations > WINDOW and lowest[-1 - WINDOW] - lowest[-1] < enough:
+            raise StopIteration
 
     # Two or three evaluations an iteration are usual; a rough objective can take thirty.
     most = 20 + 4 * max_iterations

@@ -22,12 +22,15 @@ from kosambi.learning.points import POINTS, PointEvaluator
 from kosambi.learning.rows import num_support, subset, thinned
 from kosambi.learning.search import Minimum, minimise, projected_norm
 from kosambi.learning.starts import Limits, usual_limits
+from kosambi.learning.tails import HeavyTails, is_heavy_tailed
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
-from kosambi.learning.without_points import EXACT_ROWS, SITE_ROWS, WithoutPoints
+from kosambi.learning.without_points import WithoutPoints
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 
 MAX_ROWS = 2000
 """Rows, at least, that points and hyperparameters are learned from together, when their number is not given."""
+GAUSSIAN_START_ROWS, START_ROWS = 1000, 640
+"""Rows that the search without points takes; the second for likelihoods that need sites."""
 MAX_SUPPORT = 5000
 """Support points of a measure that are used."""
 CARRIED = 0.25
@@ -36,6 +39,8 @@ MAX_ROUNDS, ROUND = 6, 20
 """How often points are chosen again where they cannot carry those hyperparameters, and iterations between."""
 MOST_ITERATIONS, FEWEST_ITERATIONS = 300, 20
 """Of the search for both, which need not end: what follows it does."""
+ENOUGH = 5e-4
+"""Nats per observation that this search must gain in twenty iterations to go on."""
 LAST, FEWEST_LAST = 60, 8
 """Iterations of the search that follows, in the hyperparameters alone."""
 ROUGHLY, CLUSTERED = 40, 20_000
@@ -78,8 +83,9 @@ class WithPoints(AbstractStrategy):
         self._can_move = self.number < distinct
         self.prior = thinned(task.generator, task.prior, limit)
         rough = dataclasses.replace(task, max_iterations=min(ROUGHLY, task.max_iterations))
-        few = EXACT_ROWS if self._is_gaussian else SITE_ROWS
-        self._without = WithoutPoints(rough if self._in_batches else task, min(limit, few))
+        few = GAUSSIAN_START_ROWS if self._is_gaussian else START_ROWS
+        way = HeavyTails if is_heavy_tailed(task) else WithoutPoints
+        self._without = way(rough if self._in_batches else task, min(limit, few))
 
     def doubts(self, found: Found) -> tuple[str, ...]:
         """Those of any search, and too few distinct rows."""
@@ -89,7 +95,9 @@ class WithPoints(AbstractStrategy):
     def start(self) -> Found:
         """What some rows say without inducing points, and points for it."""
         found = self._without.start()
-        found = found if self.task.stop.happened else self._without.search(found)
+        if isinstance(self._without, WithoutPoints) and not self.task.stop.happened:
+            # Where tails are heavy, the start has a kernel already.
+            found = self._without.search(found)
         return dataclasses.replace(found, inducing_points=self._chosen(found.model))
 
     def search(self, found: Found) -> Found:
@@ -238,6 +246,7 @@ class WithPoints(AbstractStrategy):
             own,
             np.concatenate([bounds.scale, np.ones(points.size)]),
             self.task.stop,
+            ENOUGH * len(self._counting),
         )
         self.task.record.absorb(own)
         if not np.isfinite(best.value):

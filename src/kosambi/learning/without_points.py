@@ -25,7 +25,7 @@ from kosambi.learning.search import Minimum, minimise, most_promising
 from kosambi.learning.sites import ROUGHLY
 from kosambi.learning.starts import Beginning, Limits, Scales, has_period, learns_mean, limits, start
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
-from kosambi.likelihoods import Gaussian
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.priors import GaussianProcess
 
 EXACT, SITES = "exact", "sites"
@@ -33,8 +33,9 @@ EXACT_ROWS = 2000
 """Up to how many rows Gaussian noise has its exact evidence."""
 EXACT_BLOCK, EXACT_BLOCKS = 1000, 4
 """Rows of a block, and how many blocks, where there are more."""
-SITE_ROWS = 640
-"""Up to how many rows any other likelihood has the bound of all rows together."""
+SITE_ROWS, STEEP_ROWS = 1024, 640
+"""Up to how many rows any other likelihood has the bound of all rows together; the second where its cost is not convex,
+and sites take many updates."""
 SITE_BLOCK, SITE_BLOCKS = 512, 8
 """Rows of a block for one latent function, and how many blocks, where there are more."""
 FEWEST_CHECKED = 20
@@ -65,7 +66,7 @@ class WithoutPoints(AbstractStrategy):
         self.prior = thinned(task.generator, task.prior, EXACT_ROWS if max_rows is None else max_rows)
         self.pool = task.counting
         self._limit = None if max_rows is not None and max_rows >= len(self.pool) else max_rows
-        size, self._most = _sizes(task.likelihood.num_latents, self.strategy, len(self.pool), self._limit)
+        size, self._most = _sizes(task.likelihood, self.strategy, len(self.pool), self._limit)
         labels = task.likelihood.num_labels
         self._first = subset(task.generator, task.y, task.counts, size, labels)
         self._few = self._first
@@ -227,13 +228,14 @@ class WithoutPoints(AbstractStrategy):
         return best
 
 
-def _sizes(num_latents: int, strategy: str, num_rows: int, max_rows: int | None) -> tuple[int, int]:
+def _sizes(
+    likelihood: AbstractLikelihood, strategy: str, num_rows: int, max_rows: int | None
+) -> tuple[int, int]:
     """Rows of the first block, and the number of blocks."""
-    together, block, most = (
-        (EXACT_ROWS, EXACT_BLOCK, EXACT_BLOCKS) if strategy == EXACT else (SITE_ROWS, SITE_BLOCK, SITE_BLOCKS)
-    )
+    sites = SITE_ROWS if likelihood.is_convex else STEEP_ROWS, SITE_BLOCK, SITE_BLOCKS
+    together, block, most = (EXACT_ROWS, EXACT_BLOCK, EXACT_BLOCKS) if strategy == EXACT else sites
     # The work grows with the number of latent functions and the cube of the rows.
-    shrunk = num_latents ** (-1.0 / 3.0)
+    shrunk = likelihood.num_latents ** (-1.0 / 3.0)
     together, block = int(together * shrunk), int(block * shrunk)
     limit = num_rows if max_rows is None else max_rows
     if limit <= together:

@@ -221,7 +221,7 @@ def _pulled_in(
     """
     size = centres.shape[1]
     limit = lowest + 0.5 * WIDENING**2 * size + 6.0 * size**0.5 + 5.0
-    potential = _potentials(target)
+    potential = whitened_potentials(target)
     scale, high = np.ones(len(centres)), np.ones(len(centres), dtype=bool)
     for _ in range(_DRAWINGS_IN):
         high[high] = ~(potential(centres[high] + scale[high, None] * spread[high]) <= limit[high])
@@ -231,7 +231,7 @@ def _pulled_in(
     return centres + scale[:, None] * spread
 
 
-def _potentials(target: Target) -> Callable[[np.ndarray], np.ndarray]:
+def whitened_potentials(target: Target) -> Callable[[np.ndarray], np.ndarray]:
     """V of several whitened coordinates; for a sum over rows by the program that the search for the mode has used."""
     if not isinstance(target.term, FactorisedTerm | MarginalTerm) or not is_for_host(target.term.psi.size):
         return lambda w: np.asarray(_whitened_potential(target, w.reshape(-1, *target.shape)))
@@ -257,15 +257,17 @@ def _given(target: Target, initial: Array, num_particles: int, num_chains: int) 
     return Start(padded[order], place[:num_particles])
 
 
-def padded_frame(target: Target, modes: Modes, num_chains: int | None = None) -> AnyFrame:
+def padded_frame(
+    target: Target, modes: Modes, num_chains: int | None = None, use_tables: bool = True
+) -> AnyFrame:
     """V around the most probable mode, with coordinates added behind those of the target.
 
     For `num_chains` that move by `Frame.value_and_gradient` alone it is the cheaper `RemainderFrame`, where there is
-    one.
+    one; with `use_tables` it may have the costs of rows from tables.
     """
     size, *latents = target.shape
     more = bucket(size, SMALLEST if size <= _FEW else _STEP) - size
-    found = None if num_chains is None else remainder_frame(target, modes, size + more, num_chains)
+    found = None if num_chains is None else remainder_frame(target, modes, size + more, num_chains, use_tables)
     if found is not None:
         return found
     mode, root, lowest = modes.positions[0], modes.roots[0], np.asarray(modes.potentials[0])

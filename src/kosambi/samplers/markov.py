@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from kosambi._core.precision import lift
 from kosambi._core.programs import split
@@ -23,6 +25,7 @@ from kosambi.samplers.chains import (
     padded_frame,
     padded_start,
     starting_points,
+    whitened_potentials,
 )
 from kosambi.samplers.convergence import MIN_LENGTH, r_hat_limit
 from kosambi.samplers.remainder import RemainderFrame
@@ -34,6 +37,10 @@ SEGMENT_SECONDS = 0.5
 """Work between two looks at the clock; shorter segments would only add overhead."""
 FIRST_REVIEW = 32
 """Steps of the sampling phase after which its acceptance is first compared with what the adaptation aimed at."""
+TABLE_ERROR, LOOKED_AT = 0.1, 32
+"""Nats by which V from tables of the rows may be off at the end, and particles at which that is looked at."""
+HOPELESS, HOPELESS_AFTER = 3.0, 512
+"""Nested R-hat above which sampling ends unconverged, after that many steps."""
 MAX_ADAPTATIONS = 8
 """Adaptation phases, each continuing the last, before sampling begins in any case."""
 
@@ -54,7 +61,7 @@ def run(
 
     `quiet_basins` leaves it to the caller to say that particles sit in modes between which they do not pass.
     """
-    mode_key, start_key, init_key, step_key, fill_key = split(key, 5)
+    mode_key, start_key, *keys, again = split(key, 6)
     progress.update("looking for the mode")
     modes = find_modes(mode_key, target)
     start = starting_points(start_key, target, modes, initial, num_particles)
@@ -62,19 +69,14 @@ def run(
         # It has done its work, and must not be part of what a compiled loop is recognised by.
         sampler = eqx.tree_at(lambda s: s.initial, sampler, None)
     is_double = dtype == np.float64
-    found = padded_frame(target, modes, len(start.w) if sampler.needs_gradients_only and is_double else None)
-    begun = padded_start(fill_key, start.w, found)
-    # Products in float32 stay so where all else is in float64.
-    frame = lift(found, None if is_double else dtype)
-    log = _Log(progress, int(sampler.max_steps))
-    segment, work = _segment.begin(sampler, frame, init_key, lift(begun, dtype), NUM_SUPERCHAINS)
-    log.count(work)
-    with stop:
-        segment = _adapt(sampler, frame, step_key, segment, log)
-        segment = _sample(sampler, frame, step_key, segment, log)
-    if stop.happened and log.last is not None:
-        # What the last complete segment left is still there.
-        segment = log.last
+    num_chains = len(start.w) if sampler.needs_gradients_only and is_double else None
+    found = padded_frame(target, modes, num_chains)
+    segment, log = _moved(keys, sampler, found, start.w, progress, dtype, stop)
+    from_table = isinstance(found, RemainderFrame) and found.is_tabulated and not stop.happened
+    if from_table and _table_error(target, found, segment) > TABLE_ERROR:
+        # Particles have been where the tables do not reach.
+        found = padded_frame(target, modes, num_chains, use_tables=False)
+        segment, log = _moved(split(again, 3), sampler, found, start.w, progress, dtype, stop)
     interrupted = stop.happened
     # Without what was added to the coordinates.
     w = np.asarray(segment.state.whitened, dtype=np.float64)
@@ -85,6 +87,42 @@ def run(
     basins = 1 if interrupted else count_basins(target, w, modes)
     report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype, quiet_basins)
     return Particles.from_whitened(target, w[start.returned]), report
+
+
+def _moved(
+    keys: Sequence[Key],
+    sampler: AbstractMarkovSampler,
+    found: AnyFrame,
+    w: Float[np.ndarray, "J K"],
+    progress: Progress,
+    dtype: Any,
+    stop: Interruption,
+) -> tuple[Segment, _Log]:
+    """Chains from w to convergence."""
+    init_key, step_key, fill_key = keys
+    begun = padded_start(fill_key, w, found)
+    # Products in float32 stay so where all else is in float64.
+    frame = lift(found, None if dtype == np.float64 else dtype)
+    log = _Log(progress, int(sampler.max_steps))
+    segment, work = _segment.begin(sampler, frame, init_key, lift(begun, dtype), NUM_SUPERCHAINS)
+    log.count(work)
+    with stop:
+        segment = _adapt(sampler, frame, step_key, segment, log)
+        segment = _sample(sampler, frame, step_key, segment, log)
+    if stop.happened and log.last is not None:
+        # What the last complete segment left is still there.
+        segment = log.last
+    return segment, log
+
+
+def _table_error(target: Target, frame: RemainderFrame, segment: Segment) -> float:
+    """Nats by which V from tables is off, at most, at some of the particles."""
+    some = np.linspace(0, len(segment.state.v) - 1, LOOKED_AT).astype(int)
+    w = frame.whitened(np.asarray(segment.state.v)[some])
+    w, added = np.split(w, [int(np.prod(target.shape))], axis=1)
+    right = whitened_potentials(target)(w) + 0.5 * np.sum(np.square(added), axis=1)
+    error = np.abs(right - np.asarray(segment.state.potential)[some])
+    return float(np.max(np.where(np.isfinite(error), error, np.inf)))
 
 
 class _Log:
@@ -171,6 +209,9 @@ def _sample(sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, segment: 
         fresh = False
         if int(segment.step) < review or bool(segment.converged) or repeats == MAX_ADAPTATIONS:
             continue
+        if review >= HOPELESS_AFTER and float(np.max(np.asarray(segment.r_hats))) > HOPELESS:
+            # Modes between which no particle passes: eight times as many steps would end with the same warning.
+            break
         accepted = float(np.mean(np.asarray(segment.moments.accepted))) / int(segment.moments.steps)
         if sampler.needs_more_adaptation(accepted, float(segment.state.step_size)):
             # Tuned on the way from a distant start, for a place that the particles have left.

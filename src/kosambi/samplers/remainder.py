@@ -11,6 +11,8 @@ where `Frame` takes two more with A; only the coordinates that are watched for c
 The brackets are of third order in δ, so that an error of δ hardly moves them: products in float32, everything else in
 float64, leave V right to a small part of a nat, which is looked at before it is relied on. The acceptance of a proposal
 is computed with the same V at both ends and the same gradients in both directions, so that the draws are exact for it.
+
+The brackets are functions of one number for each row, and mostly come from a table (`kosambi.samplers.row_tables`).
 """
 
 from __future__ import annotations
@@ -23,15 +25,18 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
+from numpy.polynomial.chebyshev import chebval
 
 from kosambi._core.linalg import all_blas_threads, host_blocks, is_for_host
 from kosambi._core.precision import Module
 from kosambi._core.types import Array
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.quadrature import Rule
+from kosambi.samplers.row_tables import DEGREES, RowTable, interpolated, tabulated, widths
 from kosambi.target import Target
 from kosambi.target.data_terms import FactorisedTerm, largest_slope
 from kosambi.target.host_newton import HostPotential, RowCosts
+from kosambi.target.marginal_term import MarginalTerm
 from kosambi.target.modes import Modes
 from kosambi.target.newton import SHARES
 from kosambi.target.row_blocks import ACCELERATOR_FACTOR
@@ -42,6 +47,8 @@ LARGEST_ERROR = 0.01
 _LOOKS, _WIDTH = 6, 1.2
 # Latent values that are held at once: what fits a core's cache.
 _VALUES, _VALUES_QUADRATURE = 2**18, 2**17
+# What is zero for a row that fills a block up.
+_COUNTING = ("weights", "cost", "slope", "curvature", "coefficients")
 # Numbers from which a product is worth several threads, and rows of a block of it.
 _MUCH, _ROWS = 2**33, 2**15
 
@@ -65,9 +72,10 @@ class _Rows(NamedTuple):
 class RemainderFrame(Module):
     """V around a mode as `kosambi.target.modes.Frame` has it, from the remainder of each row; one latent function."""
 
-    likelihood: AbstractLikelihood
+    likelihood: AbstractLikelihood | None
+    """None where rows come from a table."""
     rule: Rule | None
-    rows: _Rows
+    rows: _Rows | RowTable
     mode: Float[Array, " K"]
     root: Float[Array, "K K"]
     spread: Float[Array, "K K"]
@@ -80,6 +88,11 @@ class RemainderFrame(Module):
     def is_single(self) -> bool:
         """Whether products are in float32."""
         return bool(self.rows.psi.dtype == np.float32)
+
+    @property
+    def is_tabulated(self) -> bool:
+        """Whether the costs of rows come from a table."""
+        return self.likelihood is None
 
     def whitened(self, v: Float[Array, "J K"]) -> Float[Array, "J K"]:
         """w = ŵ + A v, in float64; of NumPy arrays without anything compiled."""
@@ -98,7 +111,7 @@ class RemainderFrame(Module):
         narrow = v.astype(self.spread.dtype)
         w = self.mode + _product_of(narrow, self.spread.T).astype(v.dtype)
         start = jnp.zeros(v.shape[0], v.dtype), jnp.zeros_like(v)
-        if self.rows.y.shape[0] == 1:
+        if self.rows.psi.shape[0] == 1:
             value, gradient = self._of(jax.tree.map(lambda leaf: leaf[0], self.rows), narrow)
         else:
             (value, gradient), _ = jax.lax.scan(
@@ -107,16 +120,21 @@ class RemainderFrame(Module):
         value = self.lowest + v @ self.pull + 0.5 * jnp.sum(jnp.square(v), axis=1) + value
         return w, value, self.pull + v + gradient
 
-    def _of(self, rows: _Rows, v: Float[Array, "J L"]) -> tuple[Float[Array, " J"], Float[Array, "J L"]]:
+    def _of(self, rows: _Rows | RowTable, v: Float[Array, "J L"]) -> tuple[Float[Array, " J"], Float[Array, "J L"]]:
         """The remainders of a block of rows and their gradient."""
-        wide = rows.y.dtype
+        wide = self.mode.dtype
         change = _product_of(v, rows.psi.T).astype(wide)
-        cost, slope = _costs(self.likelihood, self.rule, rows, rows.centre + change)
-        value = jnp.sum(cost - rows.cost - change * (rows.slope + 0.5 * rows.curvature * change), axis=1)
+        if isinstance(rows, RowTable):
+            value, left = interpolated(rows.width, rows.coefficients, change)
+        else:
+            assert self.likelihood is not None
+            cost, slope = _costs(self.likelihood, self.rule, rows, rows.centre + change)
+            value = cost - rows.cost - change * (rows.slope + 0.5 * rows.curvature * change)
+            left = slope - rows.slope - rows.curvature * change
         # What is left of a slope, cut where its products with ψ would overflow.
         limit = largest_slope(rows.psi.dtype)
-        left = jnp.clip(slope - rows.slope - rows.curvature * change, -limit, limit)
-        return value, _product_of(left.astype(rows.psi.dtype), rows.psi).astype(wide)
+        left = jnp.clip(left, -limit, limit)
+        return jnp.sum(value, axis=1), _product_of(left.astype(rows.psi.dtype), rows.psi).astype(wide)
 
 
 def _product_of(left: Array, right: Array) -> Array:
@@ -141,7 +159,9 @@ def _costs(
     return jnp.where(rows.weights > 0, rows.weights * cost, 0.0), rows.weights * slope
 
 
-def remainder_frame(target: Target, modes: Modes, size: int, num_chains: int) -> RemainderFrame | None:
+def remainder_frame(
+    target: Target, modes: Modes, size: int, num_chains: int, use_tables: bool = True
+) -> RemainderFrame | None:
     """V around the most probable mode; None where it is no sum over rows of one latent function, or not precise.
 
     Arguments:
@@ -149,28 +169,36 @@ def remainder_frame(target: Target, modes: Modes, size: int, num_chains: int) ->
         modes: its modes.
         size: coordinates, those that are added behind the target's included.
         num_chains: how many chains move at once.
+        use_tables: whether rows may come from a table.
     """
     term = target.term
-    if not isinstance(term, FactorisedTerm) or term.likelihood.num_latents != 1 or not is_for_host(term.psi.size):
+    if not isinstance(term, FactorisedTerm | MarginalTerm) or not is_for_host(term.psi.size):
         return None
-    if term.likelihood.num_rows is not None:
+    if term.likelihood.num_latents != 1 or term.likelihood.num_rows is not None:
         # Its own numbers for each row are in no block.
         return None
-    potential, mode, root = HostPotential(term), np.asarray(modes.positions[0]), np.asarray(modes.roots[0])
     with np.errstate(over="ignore", invalid="ignore"):
-        at_mode = potential.rows(mode)
-        pull = root.T @ potential.gradient(mode, at_mode)
-        v = _WIDTH * np.random.default_rng(0).normal(size=(_LOOKS, len(mode)))
-        right = np.array([potential.value(each) for each in mode + v @ root.T])
+        around = _Around(term, modes)
+        v = _WIDTH * np.random.default_rng(0).normal(size=(_LOOKS, len(around.mode)))
+        right = np.array([around.potential.value(each) for each in around.mode + v @ around.root.T])
+        right -= around.lowest + v @ around.pull + 0.5 * np.sum(np.square(v), axis=1)
         for dtype in (np.float32, np.float64):
-            psi = _product(np.asarray(term.psi), root, dtype)
+            psi = _product(np.asarray(term.psi), around.root, dtype)
             change = (v.astype(dtype) @ psi.T).astype(np.float64)
-            for curvature in _curvatures(at_mode, term.likelihood.is_convex):
-                found = _remainders(potential, mode, at_mode, curvature, change)
-                found += float(modes.potentials[0]) + v @ pull + 0.5 * np.sum(np.square(v), axis=1)
-                if np.nanmax(np.abs(found - right)) <= LARGEST_ERROR:
-                    return _frame(potential, modes, at_mode, curvature, psi, pull, size, num_chains)
+            for curvature in _curvatures(around.rows, term.likelihood.is_convex):
+                if not _is_right(around.remainders(curvature, change), right):
+                    continue
+                table = around.table(psi, curvature, change, right) if use_tables else None
+                if table is not None:
+                    return around.frame(None, None, RowTable(psi, *table), size, num_chains)
+                if isinstance(term, FactorisedTerm):
+                    rows = around.costs(psi, curvature)
+                    return around.frame(term.likelihood, term.rule, rows, size, num_chains)
     return None
+
+
+def _is_right(found: Float[np.ndarray, " L"], right: Float[np.ndarray, " L"]) -> bool:
+    return bool(np.nanmax(np.abs(found - right)) <= LARGEST_ERROR)
 
 
 def _curvatures(rows: RowCosts, is_convex: bool) -> tuple[np.ndarray, ...]:
@@ -195,67 +223,82 @@ def _product(psi: Float[np.ndarray, "N M"], root: Float[np.ndarray, "M M"], dtyp
     return made
 
 
-def _remainders(
-    potential: HostPotential, mode: np.ndarray, at_mode: RowCosts, curvature: np.ndarray, change: np.ndarray
-) -> Float[np.ndarray, " L"]:
-    """The sum of the brackets for given changes of the latent values."""
-    f = potential.latent(mode)
-    quadratic = change * (at_mode.slope + 0.5 * curvature * change)
-    costs = np.stack([potential.costs(f + each).cost for each in change])
-    return np.sum(costs - at_mode.cost - quadratic, axis=1)
+class _Around:
+    """A sum over rows and what is known of it at its most probable mode; makes frames."""
 
+    def __init__(self, term: FactorisedTerm | MarginalTerm, modes: Modes) -> None:
+        self.term, self.potential = term, HostPotential(term)
+        self.positions = np.asarray(modes.positions)
+        self.mode, self.root = self.positions[0], np.asarray(modes.roots[0])
+        self.lowest = float(modes.potentials[0])
+        self.centre, self.rows = self.potential.latent(self.mode), self.potential.rows(self.mode)
+        self.pull = self.root.T @ self.potential.gradient(self.mode, self.rows)
 
-def _frame(
-    potential: HostPotential,
-    modes: Modes,
-    at_mode: RowCosts,
-    curvature: np.ndarray,
-    psi: np.ndarray,
-    pull: np.ndarray,
-    size: int,
-    num_chains: int,
-) -> RemainderFrame:
-    term = potential.term
-    mode, root = np.asarray(modes.positions[0]), np.asarray(modes.roots[0])
-    more, (num_rows, _) = size - len(mode), psi.shape
-    values = _VALUES if term.rule is None else _VALUES_QUADRATURE
-    values *= 1 if jax.default_backend() == "cpu" else ACCELERATOR_FACTOR
-    blocks = math.ceil(num_rows * num_chains / values)
-    height = math.ceil(num_rows / blocks)
-    missing = blocks * height - num_rows
+    def remainders(self, curvature: np.ndarray, change: Float[np.ndarray, "L N"]) -> Float[np.ndarray, " L"]:
+        """The sum of the brackets for given changes of the latent values."""
+        quadratic = change * (self.rows.slope + 0.5 * curvature * change)
+        costs = np.stack([self.potential.costs(self.centre + each).cost for each in change])
+        return np.sum(costs - self.rows.cost - quadratic, axis=1)
 
-    def placed(array: Any, is_zero: bool = False) -> Any:
-        """In blocks of equal height: rows that are missing are like the first one, and count for nothing."""
-        if array is None:
-            return None
-        array = np.asarray(array)
-        if missing:
-            extra = np.zeros_like(array[:1]) if is_zero else array[:1]
-            array = np.concatenate([array, np.repeat(extra, missing, axis=0)])
-        return array.reshape(blocks, height, *array.shape[1:])
+    def table(
+        self, psi: np.ndarray, curvature: np.ndarray, change: np.ndarray, right: np.ndarray
+    ) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, "K N"]] | None:
+        """Widths and coefficients whose sums are `right` for `change`; None where no polynomial will do."""
+        width = widths(psi, np.asarray(self.term.psi), self.positions)
+        is_integral = isinstance(self.term, MarginalTerm) or self.term.rule is not None
+        for degree in DEGREES if is_integral else DEGREES[:1]:
+            found = tabulated(self.potential, self.centre, self.rows, curvature, width, degree)
+            at = np.clip(change / width, -1.0, 1.0)
+            if np.all(np.isfinite(found)) and _is_right(np.sum(chebval(at, found, tensor=False), axis=1), right):
+                return width, found
+        return None
 
-    wide = np.pad(psi, ((0, 0), (0, more))) if more else psi
-    weights = term.weights if term.weights is not None or not missing else np.ones(num_rows)
-    rows = _Rows(
-        placed(wide),
-        placed(term.y),
-        placed(potential.latent(mode)),
-        placed(weights, is_zero=True),
-        placed(term.deviation),
-        placed(at_mode.cost, is_zero=True),
-        placed(at_mode.slope, is_zero=True),
-        placed(curvature, is_zero=True),
-    )
-    below = np.pad(root, ((0, more), (0, more)))
-    last = np.arange(len(root), size)
-    below[last, last] = 1.0
-    return RemainderFrame(
-        term.likelihood,
-        term.rule,
-        rows,
-        np.pad(mode, (0, more)),
-        below,
-        below.astype(psi.dtype),
-        np.pad(pull, (0, more)),
-        np.asarray(modes.potentials[0]),
-    )
+    def costs(self, psi: np.ndarray, curvature: np.ndarray) -> _Rows:
+        """What the brackets are computed from."""
+        term, rows = self.term, self.rows
+        return _Rows(psi, term.y, self.centre, term.weights, term.deviation, rows.cost, rows.slope, curvature)
+
+    def frame(
+        self,
+        likelihood: AbstractLikelihood | None,
+        rule: Rule | None,
+        rows: _Rows | RowTable,
+        size: int,
+        num_chains: int,
+    ) -> RemainderFrame:
+        """Rows in blocks, and coordinates up to `size` that no row depends on."""
+        more, num_rows = size - len(self.mode), len(rows.psi)
+        values = _VALUES if rule is None else _VALUES_QUADRATURE
+        values *= 1 if jax.default_backend() == "cpu" else ACCELERATOR_FACTOR
+        blocks = math.ceil(num_rows * num_chains / values)
+        height = math.ceil(num_rows / blocks)
+        missing = blocks * height - num_rows
+        if missing and isinstance(rows, _Rows) and rows.weights is None:
+            rows = rows._replace(weights=np.ones(num_rows))
+
+        def placed(name: str, array: Any) -> Any:
+            """In blocks of equal height: rows that are missing are like the first one, and count for nothing."""
+            if array is None:
+                return None
+            is_table = name == "coefficients"
+            array = np.asarray(array).T if is_table else np.asarray(array)
+            if missing:
+                extra = np.zeros_like(array[:1]) if name in _COUNTING else array[:1]
+                array = np.concatenate([array, np.repeat(extra, missing, axis=0)])
+            array = array.reshape(blocks, height, *array.shape[1:])
+            return np.ascontiguousarray(np.swapaxes(array, 1, 2)) if is_table else array
+
+        wide = rows._replace(psi=np.pad(rows.psi, ((0, 0), (0, more)))) if more else rows
+        below = np.pad(self.root, ((0, more), (0, more)))
+        last = np.arange(len(self.root), size)
+        below[last, last] = 1.0
+        return RemainderFrame(
+            likelihood,
+            rule,
+            type(rows)(*(placed(name, array) for name, array in wide._asdict().items())),
+            np.pad(self.mode, (0, more)),
+            below,
+            below.astype(rows.psi.dtype),
+            np.pad(self.pull, (0, more)),
+            np.asarray(self.lowest),
+        )

@@ -1,0 +1,87 @@
+"""Polynomials in the place of the costs of rows: their values, slopes, how far they reach, and what is done beyond."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.polynomial import chebyshev
+
+import kosambi as ko
+from kosambi.likelihoods import Bernoulli, NegativeBinomial, Poisson, StudentT
+from kosambi.samplers import chains, markov, row_tables
+from kosambi.samplers.remainder import LARGEST_ERROR, remainder_frame
+from kosambi.target.modes import find_modes
+
+RNG = np.random.default_rng(5)
+X = RNG.uniform(-1.0, 1.0, size=(120, 1))
+F = np.sin(3.0 * X[:, 0])
+COUNTS = RNG.poisson(np.exp(1.0 + F)).astype(float)
+CASES = {
+    "labels": (Bernoulli(), (F + RNG.logistic(size=120) > 0).astype(float)),
+    "counts": (Poisson(), COUNTS),
+    "dispersed counts": (NegativeBinomial(0.5), COUNTS),
+    "outliers": (StudentT(4.0, 0.3), F + 0.3 * RNG.standard_t(4, size=120)),
+}
+
+
+def target_of(likelihood, y, potential, num_points=4, **options):
+    points = np.linspace(-1.0, 1.0, num_points)[:, None]
+    basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern32(0.4)), points)
+    return ko.Target(basis, likelihood, X, y, potential, **options)
+
+
+def test_value_and_slope_of_polynomials():
+    coefficients, width = RNG.normal(size=(9, 5)), RNG.uniform(0.5, 2.0, size=5)
+    change = RNG.uniform(-1.0, 1.0, size=(7, 5)) * width
+    with jax.enable_x64(True):
+        value, slope = row_tables.interpolated(jnp.asarray(width), jnp.asarray(coefficients), jnp.asarray(change))
+    each = [chebyshev.Chebyshev(coefficients[:, n], [-width[n], width[n]]) for n in range(5)]
+    np.testing.assert_allclose(value, np.stack([p(change[:, n]) for n, p in enumerate(each)], 1), atol=1e-12)
+    np.testing.assert_allclose(slope, np.stack([p.deriv()(change[:, n]) for n, p in enumerate(each)], 1), atol=1e-11)
+
+
+def test_beyond_its_reach_it_is_a_straight_line():
+    coefficients, width = jnp.asarray(RNG.normal(size=(5, 1))), jnp.asarray([2.0])
+    at = jnp.asarray([[2.0], [2.5], [4.0]])
+    value, slope = row_tables.interpolated(width, coefficients, at)
+    np.testing.assert_allclose(slope, np.full((3, 1), slope[0, 0]), rtol=1e-5)
+    np.testing.assert_allclose(value[1:] - value[0], slope[0, 0] * (at[1:] - 2.0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("potential", ["optimal", "neighbors"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_potential_is_that_of_its_definition(name, potential):
+    options = {"num_neighbors": 8} if potential == "neighbors" else {}
+    target = target_of(*CASES[name], potential, **options)
+    modes = find_modes(jax.random.key(0), target)
+    frame = remainder_frame(target, modes, 4, 64)
+    assert frame.is_tabulated
+    v = 1.5 * np.random.default_rng(1).normal(size=(64, 4))
+    with jax.enable_x64(True):
+        found = np.asarray(frame.potential(jnp.asarray(v)))
+    right = chains.whitened_potentials(target)(frame.whitened(v))
+    np.testing.assert_allclose(found, right, atol=LARGEST_ERROR)
+
+
+def test_particles_out_of_reach_are_found_out(monkeypatch):
+    """Tables that end within the posterior: the run is made again without them, and its draws are as right."""
+    used = []
+    made = markov.padded_frame
+
+    def watched(*args, **options):
+        used.append(made(*args, **options))
+        return used[-1]
+
+    monkeypatch.setattr(markov, "padded_frame", watched)
+    target = target_of(*CASES["counts"], "optimal")
+    right, _ = ko.sample(jax.random.key(1), target, num_particles=2000)
+    assert [frame.is_tabulated for frame in used] == [True]
+    # Draws that the first look is made at are within reach, and those of the run are not.
+    monkeypatch.setattr(row_tables, "REACH", 1.0)
+    monkeypatch.setattr(markov, "TABLE_ERROR", 1e-5)
+    found, report = ko.sample(jax.random.key(1), target, num_particles=2000)
+    assert report.converged
+    assert not used[-1].is_tabulated
+    spread = right.whitened.std(axis=0)
+    np.testing.assert_array_less(np.abs(found.whitened.mean(0) - right.whitened.mean(0)), 5 * spread / np.sqrt(1000))
+    np.testing.assert_allclose(found.whitened.std(axis=0), spread, rtol=0.12)
