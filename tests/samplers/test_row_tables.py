@@ -63,6 +63,21 @@ def test_the_potential_is_that_of_its_definition(name, potential):
     np.testing.assert_allclose(found, right, atol=LARGEST_ERROR)
 
 
+def test_many_rows_have_several_degrees(monkeypatch):
+    """Each row the lowest that suits it, in any number of blocks, and the same potential."""
+    monkeypatch.setattr(row_tables, "_MANY_ROWS", 50)
+    target = target_of(*CASES["labels"], "neighbors", num_neighbors=8)
+    modes = find_modes(jax.random.key(0), target)
+    frame = remainder_frame(target, modes, 6, 64)
+    assert len(frame.rows) > 1
+    assert sum(group.width.size for group in frame.rows) >= 120
+    v = 1.5 * np.random.default_rng(1).normal(size=(64, 6))
+    with jax.enable_x64(True):
+        found = np.asarray(frame.potential(jnp.asarray(v)))
+    right = chains.whitened_potentials(target)(frame.whitened(v)[:, :4]) + 0.5 * np.sum(np.square(v[:, 4:]), axis=1)
+    np.testing.assert_allclose(found, right, atol=LARGEST_ERROR)
+
+
 def test_particles_out_of_reach_are_found_out(monkeypatch):
     """Tables that end within the posterior: the run is made again without them, and its draws are as right."""
     used = []

@@ -34,6 +34,8 @@ _ROUNDED = 8.0
 # Numbers of the features of all neighbours of one batch, and of their covariances: 2**22 float64 numbers are 32 MiB.
 _NUMBERS = 2**22
 _MOST_THREADS = 8
+KEPT_NUMBERS = 2**30
+"""Numbers of systems that may be kept: four gigabytes in single precision, which it is above an eighth of that."""
 
 
 class Rows(NamedTuple):
@@ -78,38 +80,84 @@ def local_conditionals(
         index: the neighbours of each input; −1 in a place that is empty.
         share: what part of its precision each neighbour has; all of it when None.
     """
-    number, places = index.shape
-    found = Local(np.zeros((number, places)), np.empty(number), np.empty(psi.shape), 0, 0)
-    variance = np.asarray(prior.variance(x)) if number else np.empty(0)
-    left = variance - np.einsum("tm,tm->t", psi, psi, dtype=np.float64)
-    rounding = _rounding(psi)
-    if not places or not number:
-        same = np.array(psi, dtype=np.float64)
-        below = _num_below(left, variance, rounding)
-        return found._replace(variance=np.maximum(left, 0.0), psi=same, num_clipped=below)
-    is_needed = left > max(EXPLAINED, rounding) * variance
-    with jax.enable_x64(True):
-        lifted = lift(prior)
+    return LocalSystems(prior, rows, x, psi, index).conditionals(rows.precision, share)
 
-    def solve(part: slice) -> None:
-        # The switch belongs to a thread.
+
+class LocalSystems:
+    """The systems of many inputs, for precisions that change; arguments are those of `local_conditionals`.
+
+    Arguments:
+        keep: whether R_{𝒩𝒩} and R_{𝒩x} of all inputs are held in memory once they are known, where they fit: they do
+            not depend on the precisions, and take longer than the rest.
+    """
+
+    def __init__(
+        self,
+        prior: AbstractPrior,
+        rows: Rows,
+        x: Float[np.ndarray, "T D"],
+        psi: Float[np.ndarray, "T M"],
+        index: Int[np.ndarray, "T m"],
+        keep: bool = False,
+    ) -> None:
+        self._rows, self._x, self._psi, self._index = rows, x, psi, index
+        number, places = index.shape
+        self._variance = np.asarray(prior.variance(x)) if number else np.empty(0)
+        self._left = self._variance - np.einsum("tm,tm->t", psi, psi, dtype=np.float64)
+        self._rounding = _rounding(psi)
+        self._is_needed = self._left > max(EXPLAINED, self._rounding) * self._variance
         with jax.enable_x64(True):
-            near = index[part]
-            precision = np.where(near >= 0, rows.precision[near], 0.0) * is_needed[part, None]
-            precision = precision if share is None else precision * share[part]
-            block = _on_host if jax.default_backend() == "cpu" else _on_device
-            solved = block(lifted, rows.x[near], rows.psi[near], np.sqrt(precision), x[part], psi[part])
-            # NumPy's arrays from here on: outside, JAX would compute in its own precision.
-            weights, removed, explained = map(np.asarray, solved)
-        found.weights[part], found.variance[part] = weights, left[part] - removed
-        found.psi[part] = psi[part] - explained
+            self._prior = lift(prior)
+        numbers = number * places * (places + 1)
+        self._keeps = keep and numbers <= KEPT_NUMBERS and jax.default_backend() == "cpu"
+        self._dtype = np.float64 if numbers <= KEPT_NUMBERS // 8 else np.float32
+        self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
-    with one_blas_thread(), ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as pool:
-        list(pool.map(solve, host_blocks(number, _batch_size(number, places, psi.shape[1]))))
-    clipped = _num_below(found.variance, variance, rounding)
-    return found._replace(
-        variance=np.maximum(found.variance, 0.0), num_cut=int(np.sum(~is_needed)), num_clipped=clipped
-    )
+    def conditionals(
+        self, precision: Float[np.ndarray, " N"], share: Float[np.ndarray, "T m"] | None = None
+    ) -> Local:
+        """B, D and the features that are left, for the precisions of all rows."""
+        psi, index, left, variance = self._psi, self._index, self._left, self._variance
+        number, places = index.shape
+        if not places or not number:
+            below = _num_below(left, variance, self._rounding)
+            same = np.array(psi, dtype=np.float64)
+            return Local(np.zeros((number, places)), np.maximum(left, 0.0), same, 0, below)
+        found = Local(np.zeros((number, places)), np.empty(number), np.empty(psi.shape), 0, 0)
+
+        def solve(part: slice) -> None:
+            near = index[part]
+            own = np.where(near >= 0, precision[near], 0.0) * self._is_needed[part, None]
+            root = np.sqrt(own if share is None else own * share[part])
+            # The switch belongs to a thread.
+            with jax.enable_x64(True):
+                # NumPy's arrays from here on: outside, JAX would compute in its own precision.
+                weights, removed, explained = map(np.asarray, self._solve(part, near, root))
+            found.weights[part], found.variance[part] = weights, left[part] - removed
+            found.psi[part] = psi[part] - explained
+
+        with one_blas_thread(), ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as pool:
+            list(pool.map(solve, host_blocks(number, _batch_size(number, places, psi.shape[1]))))
+        clipped = _num_below(found.variance, variance, self._rounding)
+        return found._replace(
+            variance=np.maximum(found.variance, 0.0), num_cut=int(np.sum(~self._is_needed)), num_clipped=clipped
+        )
+
+    def _solve(self, part: slice, near: np.ndarray, root: np.ndarray) -> tuple[Array, Array, Array]:
+        """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch."""
+        features = self._rows.psi[near]
+        if (known := self._kept.get(part.start)) is not None:
+            weights, removed = _solved(*known, root)
+            return weights, removed, _mixed(weights, features)
+        given = self._prior, self._rows.x[near], features
+        if not self._keeps:
+            block = _on_host if jax.default_backend() == "cpu" else _on_device
+            return block(*given, root, self._x[part], self._psi[part])
+        system = residual_blocks(*given, self._x[part], self._psi[part])
+        gram, toward = (each.astype(self._dtype, copy=False) for each in system)
+        self._kept[part.start] = gram, toward
+        weights, removed = _solved(gram, toward, root)
+        return weights, removed, _mixed(weights, features)
 
 
 def _num_below(left: np.ndarray, variance: np.ndarray, rounding: float) -> int:
@@ -155,12 +203,23 @@ def _on_host(
     prior: AbstractPrior, near: np.ndarray, features: np.ndarray, root: np.ndarray, x: np.ndarray, psi: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch."""
-    gram, toward = residual_blocks(prior, near, features, x, psi)
-    features = features.astype(np.float64, copy=False)
-    gram *= root[:, :, None] * root[:, None, :]
-    gram[:, np.arange(gram.shape[1]), np.arange(gram.shape[1])] += 1.0
-    weights = root * np.linalg.solve(gram, (root * toward)[:, :, None])[:, :, 0]
-    return weights, np.einsum("tk,tk->t", weights, toward), np.einsum("tk,tkm->tm", weights, features)
+    weights, removed = _solved(*residual_blocks(prior, near, features, x, psi), root)
+    return weights, removed, _mixed(weights, features)
+
+
+def _solved(gram: np.ndarray, toward: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """B and B R_{𝒩x}."""
+    matrix = gram * (root[:, :, None] * root[:, None, :])
+    places = np.arange(matrix.shape[1])
+    matrix[:, places, places] += 1.0
+    weights = root * np.linalg.solve(matrix, (root * toward)[:, :, None])[:, :, 0]
+    return weights, np.einsum("tk,tk->t", weights, toward)
+
+
+def _mixed(weights: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """Σ_k B_k ψ_k."""
+    narrow = weights.astype(features.dtype, copy=False)
+    return np.matmul(narrow[:, None, :], features)[:, 0]
 
 
 @compiled

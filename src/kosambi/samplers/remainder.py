@@ -12,7 +12,8 @@ The brackets are of third order in δ, so that an error of δ hardly moves them:
 float64, leave V right to a small part of a nat, which is looked at before it is relied on. The acceptance of a proposal
 is computed with the same V at both ends and the same gradients in both directions, so that the draws are exact for it.
 
-The brackets are functions of one number for each row, and mostly come from a table (`kosambi.samplers.row_tables`).
+The brackets are functions of one number for each row. Where a cost is an integral over f they come from a table
+(`kosambi.samplers.row_tables`).
 """
 
 from __future__ import annotations
@@ -25,14 +26,13 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
-from numpy.polynomial.chebyshev import chebval
 
 from kosambi._core.linalg import all_blas_threads, host_blocks, is_for_host
 from kosambi._core.precision import Module
 from kosambi._core.types import Array
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.quadrature import Rule
-from kosambi.samplers.row_tables import DEGREES, RowTable, interpolated, tabulated, widths
+from kosambi.samplers.row_tables import RowTable, interpolated, tabulated, total, widths
 from kosambi.target import Target
 from kosambi.target.data_terms import FactorisedTerm, largest_slope
 from kosambi.target.host_newton import HostPotential, RowCosts
@@ -75,7 +75,7 @@ class RemainderFrame(Module):
     likelihood: AbstractLikelihood | None
     """None where rows come from a table."""
     rule: Rule | None
-    rows: _Rows | RowTable
+    rows: tuple[_Rows | RowTable, ...]
     mode: Float[Array, " K"]
     root: Float[Array, "K K"]
     spread: Float[Array, "K K"]
@@ -87,7 +87,7 @@ class RemainderFrame(Module):
     @property
     def is_single(self) -> bool:
         """Whether products are in float32."""
-        return bool(self.rows.psi.dtype == np.float32)
+        return bool(self.spread.dtype == np.float32)
 
     @property
     def is_tabulated(self) -> bool:
@@ -111,11 +111,10 @@ class RemainderFrame(Module):
         narrow = v.astype(self.spread.dtype)
         w = self.mode + _product_of(narrow, self.spread.T).astype(v.dtype)
         start = jnp.zeros(v.shape[0], v.dtype), jnp.zeros_like(v)
-        if self.rows.psi.shape[0] == 1:
-            value, gradient = self._of(jax.tree.map(lambda leaf: leaf[0], self.rows), narrow)
-        else:
+        value, gradient = start
+        for group in self.rows:
             (value, gradient), _ = jax.lax.scan(
-                lambda total, rows: (jax.tree.map(jnp.add, total, self._of(rows, narrow)), None), start, self.rows
+                lambda sums, rows: (jax.tree.map(jnp.add, sums, self._of(rows, narrow)), None), (value, gradient), group
             )
         value = self.lowest + v @ self.pull + 0.5 * jnp.sum(jnp.square(v), axis=1) + value
         return w, value, self.pull + v + gradient
@@ -123,18 +122,20 @@ class RemainderFrame(Module):
     def _of(self, rows: _Rows | RowTable, v: Float[Array, "J L"]) -> tuple[Float[Array, " J"], Float[Array, "J L"]]:
         """The remainders of a block of rows and their gradient."""
         wide = self.mode.dtype
-        change = _product_of(v, rows.psi.T).astype(wide)
+        change = _product_of(v, rows.psi.T)
         if isinstance(rows, RowTable):
+            # In the precision of the products, too: errors of many rows, each a ten-millionth, do not add up to much.
             value, left = interpolated(rows.width, rows.coefficients, change)
         else:
             assert self.likelihood is not None
+            change = change.astype(wide)
             cost, slope = _costs(self.likelihood, self.rule, rows, rows.centre + change)
             value = cost - rows.cost - change * (rows.slope + 0.5 * rows.curvature * change)
             left = slope - rows.slope - rows.curvature * change
         # What is left of a slope, cut where its products with ψ would overflow.
         limit = largest_slope(rows.psi.dtype)
         left = jnp.clip(left, -limit, limit)
-        return jnp.sum(value, axis=1), _product_of(left.astype(rows.psi.dtype), rows.psi).astype(wide)
+        return jnp.sum(value, axis=1, dtype=wide), _product_of(left.astype(rows.psi.dtype), rows.psi).astype(wide)
 
 
 def _product_of(left: Array, right: Array) -> Array:
@@ -188,12 +189,12 @@ def remainder_frame(
             for curvature in _curvatures(around.rows, term.likelihood.is_convex):
                 if not _is_right(around.remainders(curvature, change), right):
                     continue
-                table = around.table(psi, curvature, change, right) if use_tables else None
-                if table is not None:
-                    return around.frame(None, None, RowTable(psi, *table), size, num_chains)
+                tables = around.tables(psi, curvature, change, right) if use_tables else None
+                if tables is not None:
+                    return around.frame(None, None, tables, size, num_chains)
                 if isinstance(term, FactorisedTerm):
                     rows = around.costs(psi, curvature)
-                    return around.frame(term.likelihood, term.rule, rows, size, num_chains)
+                    return around.frame(term.likelihood, term.rule, (rows,), size, num_chains)
     return None
 
 
@@ -240,18 +241,19 @@ class _Around:
         costs = np.stack([self.potential.costs(self.centre + each).cost for each in change])
         return np.sum(costs - self.rows.cost - quadratic, axis=1)
 
-    def table(
+    def tables(
         self, psi: np.ndarray, curvature: np.ndarray, change: np.ndarray, right: np.ndarray
-    ) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, "K N"]] | None:
-        """Widths and coefficients whose sums are `right` for `change`; None where no polynomial will do."""
+    ) -> tuple[RowTable, ...] | None:
+        """Tables whose sums are `right` for `change`; None where no polynomials will do."""
+        if isinstance(self.term, FactorisedTerm) and self.term.rule is None:
+            # A cost that is no integral takes as little as its polynomial.
+            return None
         width = widths(psi, np.asarray(self.term.psi), self.positions)
-        is_integral = isinstance(self.term, MarginalTerm) or self.term.rule is not None
-        for degree in DEGREES if is_integral else DEGREES[:1]:
-            found = tabulated(self.potential, self.centre, self.rows, curvature, width, degree)
-            at = np.clip(change / width, -1.0, 1.0)
-            if np.all(np.isfinite(found)) and _is_right(np.sum(chebval(at, found, tensor=False), axis=1), right):
-                return width, found
-        return None
+        groups = tabulated(self.potential, self.centre, self.rows, curvature, width)
+        if groups is None or not _is_right(total(groups, width, change), right):
+            return None
+        tables = (RowTable(psi[group.rows], width[group.rows], group.coefficients) for group in groups)
+        return tuple(RowTable(*(each.astype(psi.dtype) for each in table)) for table in tables)
 
     def costs(self, psi: np.ndarray, curvature: np.ndarray) -> _Rows:
         """What the brackets are computed from."""
@@ -262,43 +264,50 @@ class _Around:
         self,
         likelihood: AbstractLikelihood | None,
         rule: Rule | None,
-        rows: _Rows | RowTable,
+        rows: tuple[_Rows | RowTable, ...],
         size: int,
         num_chains: int,
     ) -> RemainderFrame:
         """Rows in blocks, and coordinates up to `size` that no row depends on."""
-        more, num_rows = size - len(self.mode), len(rows.psi)
+        more, dtype = size - len(self.mode), rows[0].psi.dtype
         values = _VALUES if rule is None else _VALUES_QUADRATURE
         values *= 1 if jax.default_backend() == "cpu" else ACCELERATOR_FACTOR
-        blocks = math.ceil(num_rows * num_chains / values)
-        height = math.ceil(num_rows / blocks)
-        missing = blocks * height - num_rows
-        if missing and isinstance(rows, _Rows) and rows.weights is None:
-            rows = rows._replace(weights=np.ones(num_rows))
-
-        def placed(name: str, array: Any) -> Any:
-            """In blocks of equal height: rows that are missing are like the first one, and count for nothing."""
-            if array is None:
-                return None
-            is_table = name == "coefficients"
-            array = np.asarray(array).T if is_table else np.asarray(array)
-            if missing:
-                extra = np.zeros_like(array[:1]) if name in _COUNTING else array[:1]
-                array = np.concatenate([array, np.repeat(extra, missing, axis=0)])
-            array = array.reshape(blocks, height, *array.shape[1:])
-            return np.ascontiguousarray(np.swapaxes(array, 1, 2)) if is_table else array
-
-        wide = rows._replace(psi=np.pad(rows.psi, ((0, 0), (0, more)))) if more else rows
         below = np.pad(self.root, ((0, more), (0, more)))
         last = np.arange(len(self.root), size)
         below[last, last] = 1.0
         return RemainderFrame(
             likelihood,
             rule,
-            type(rows)(*(placed(name, array) for name, array in wide._asdict().items())),
+            tuple(_in_blocks(group, math.ceil(len(group.psi) * num_chains / values), more) for group in rows),
             np.pad(self.mode, (0, more)),
             below,
-            below.astype(rows.psi.dtype),
+            below.astype(dtype),
             np.pad(self.pull, (0, more)),
             np.asarray(self.lowest),
         )
+
+
+def _in_blocks(rows: _Rows | RowTable, blocks: int, more: int) -> _Rows | RowTable:
+    """Rows in so many blocks of equal height, with `more` coordinates that they do not depend on.
+
+    Rows that are missing are like the first one, and count for nothing.
+    """
+    num_rows = len(rows.psi)
+    height = math.ceil(num_rows / blocks)
+    missing = blocks * height - num_rows
+    if missing and isinstance(rows, _Rows) and rows.weights is None:
+        rows = rows._replace(weights=np.ones(num_rows))
+
+    def placed(name: str, array: Any) -> Any:
+        if array is None:
+            return None
+        is_table = name == "coefficients"
+        array = np.asarray(array).T if is_table else np.asarray(array)
+        if missing:
+            extra = np.zeros_like(array[:1]) if name in _COUNTING else array[:1]
+            array = np.concatenate([array, np.repeat(extra, missing, axis=0)])
+        array = array.reshape(blocks, height, *array.shape[1:])
+        return np.ascontiguousarray(np.swapaxes(array, 1, 2)) if is_table else array
+
+    rows = rows._replace(psi=np.pad(rows.psi, ((0, 0), (0, more)))) if more else rows
+    return type(rows)(*(placed(name, array) for name, array in rows._asdict().items()))

@@ -14,19 +14,29 @@ A loop with tables knows nothing of the likelihood, so that what is compiled for
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from numpy.polynomial.chebyshev import chebval
 
 from kosambi._core.types import Array
 from kosambi.target.host_newton import HostPotential, RowCosts
 
-DEGREES = (12, 24, 48)
-"""Of polynomials, tried one after the other; the first alone where a cost is no integral, which is as fast itself."""
+DEGREES = (12, 24, 48, 96, 192)
+"""Of polynomials, the first that suits all rows; each row where there are many, for which another program is made."""
 REACH = 7.0
 """Δ in standard deviations of δ under Laplace's approximation, around every mode that is known."""
+# Nats by which all polynomials together may be off, if their errors are as good as random.
+_ERROR = 2e-3
+# Coefficients up to which their recurrence is written out: faster, but the longer to compile.
+_UNROLLED = 32
+# Rows above which there are several degrees, and the part of them that one degree has at least: fewer join those of the
+# next. Below, shapes depend on nothing but the number of rows and the degree, so that little is compiled again.
+_MANY_ROWS, _SMALLEST_GROUP = 2**14, 0.02
 
 
 class RowTable(NamedTuple):
@@ -47,11 +57,19 @@ def interpolated(
     t = jnp.clip(change / width, -1.0, 1.0)
     twice = 2.0 * t
     # b of the polynomial and d, its derivative in t, two terms back each.
-    b, b_before = jnp.broadcast_to(coefficients[-1], t.shape), jnp.zeros_like(t)
-    d, d_before = jnp.zeros_like(t), jnp.zeros_like(t)
-    for a in coefficients[-2:0:-1]:
-        d, d_before = 2.0 * b + twice * d - d_before, d
-        b, b_before = a + twice * b - b_before, b
+    zero = jnp.zeros_like(t)
+    state = jnp.broadcast_to(coefficients[-1], t.shape), zero, zero, zero
+
+    def further(state: tuple[Array, Array, Array, Array], a: Array) -> tuple[tuple[Array, Array, Array, Array], None]:
+        b, b_before, d, d_before = state
+        return (a + twice * b - b_before, b, 2.0 * b + twice * d - d_before, d), None
+
+    if len(coefficients) <= _UNROLLED:
+        for a in coefficients[-2:0:-1]:
+            state, _ = further(state, a)
+    else:
+        state, _ = jax.lax.scan(further, state, coefficients[-2:0:-1])
+    b, b_before, d, d_before = state
     value, slope = coefficients[0] + t * b - b_before, (b + t * d - d_before) / width
     return value + slope * (change - t * width), slope
 
@@ -64,7 +82,14 @@ def widths(
     for other in modes[1:]:
         own = np.maximum(own, own + np.abs(features @ (other - modes[0])))
     # A row that no coordinate moves has a table all the same.
-    return np.maximum(own, 1e-150)
+    return np.maximum(own, 1e-30)
+
+
+class Group(NamedTuple):
+    """Rows with polynomials of one degree."""
+
+    rows: Int[np.ndarray, " n"]
+    coefficients: Float[np.ndarray, "K n"]
 
 
 def tabulated(
@@ -73,15 +98,61 @@ def tabulated(
     at_mode: RowCosts,
     curvature: Float[np.ndarray, " N"],
     width: Float[np.ndarray, " N"],
+) -> list[Group] | None:
+    """Coefficients of every row, of the lowest degree that suits it; None where none of `DEGREES` does."""
+    groups: list[Group] = []
+    left, number = np.arange(len(width)), len(width)
+    limit = _ERROR / np.sqrt(max(number, 1))
+    for degree in DEGREES:
+        found = _coefficients(potential, centre, at_mode, curvature, width, degree, left)
+        # How fast the coefficients fall says how large those are that are left out.
+        is_good = np.max(np.abs(found[-3:]), axis=0) <= limit
+        if degree == DEGREES[-1] or not np.all(np.isfinite(found)):
+            if not np.all(is_good):
+                return None
+        elif np.sum(is_good) < (_SMALLEST_GROUP * number if number > _MANY_ROWS else number):
+            is_good[:] = False
+        if is_good.any():
+            groups.append(Group(left[is_good], found[:, is_good]))
+        left = left[~is_good]
+        if not len(left):
+            break
+    return groups
+
+
+def total(groups: list[Group], width: Float[np.ndarray, " N"], change: Float[np.ndarray, "L N"]) -> np.ndarray:
+    """Σ_n r_n(δ_n) within Δ, with NumPy, for each row of `change`."""
+    at = np.clip(change / width, -1.0, 1.0)
+    return sum(
+        (np.sum(chebval(at[:, group.rows], group.coefficients, tensor=False), axis=1) for group in groups),
+        np.zeros(len(change)),
+    )
+
+
+def _coefficients(
+    potential: HostPotential,
+    centre: np.ndarray,
+    at_mode: RowCosts,
+    curvature: np.ndarray,
+    width: np.ndarray,
     degree: int,
-) -> Float[np.ndarray, "K N"]:
-    """The coefficients a of every row; not finite where a cost is not."""
+    rows: Int[np.ndarray, " n"],
+) -> Float[np.ndarray, "K n"]:
+    """Those of some rows."""
+    number = len(rows)
+    if number < len(width):
+        # Filled up to a power of two, so that few lengths are compiled for.
+        rows = np.resize(rows, min(len(width), 2 ** math.ceil(math.log2(number))))
+        potential = potential.at(rows)
+    centre, curvature, width = centre[rows], curvature[rows], width[rows]
+    cost, slope = at_mode.cost[rows], at_mode.slope[rows]
     angles = np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
-    values = []
-    for t in np.cos(angles):
+    values = np.empty((degree + 1, number))
+    for place, t in enumerate(np.cos(angles)):
         change = t * width
-        quadratic = change * (at_mode.slope + 0.5 * curvature * change)
-        values.append(potential.costs(centre + change).cost - at_mode.cost - quadratic)
+        values[place] = (
+            potential.costs(centre + change).cost - cost - change * (slope + 0.5 * curvature * change)
+        )[:number]
     transform = 2.0 / (degree + 1) * np.cos(np.multiply.outer(np.arange(degree + 1), angles))
     transform[0] *= 0.5
-    return transform @ np.stack(values)
+    return transform @ values

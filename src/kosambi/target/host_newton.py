@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from kosambi._core.linalg import all_blas_threads, one_blas_thread
 from kosambi._core.precision import compiled, with_fields
@@ -106,6 +106,14 @@ class HostPotential:
         self.weights = np.ones(len(self.psi)) if is_plain else np.asarray(term.weights)
         self.num_latents = term.likelihood.num_latents
         self.limit = largest_slope(np.float64)
+
+    def at(self, rows: Int[np.ndarray, " n"]) -> HostPotential:
+        """The part of some rows, for `costs`; without their features."""
+        term = self.term
+        own = ["y", "offset", "weights", "deviation"]
+        own += ["precision", "location"] if isinstance(term, MarginalTerm) else []
+        parts = {name: np.asarray(value)[rows] for name in own if (value := getattr(term, name)) is not None}
+        return HostPotential(with_fields(term, psi=np.empty((len(rows), 0)), **parts))
 
     def rows(self, w: Float[np.ndarray, " K"]) -> RowCosts:
         """The weighted costs of all rows at w."""

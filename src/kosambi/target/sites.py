@@ -27,7 +27,7 @@ from jaxtyping import Float, Int
 from kosambi._core.linalg import all_blas_threads
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array
-from kosambi.basis.local import Rows, local_conditionals
+from kosambi.basis.local import LocalSystems, Rows
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.marginals import Site
 from kosambi.priors import AbstractPrior
@@ -37,6 +37,8 @@ MAX_ROUNDS = 50
 """Updates of the sites."""
 SETTLED, ROUGHLY = 0.02, 0.1
 """Standard deviations of q by which no mean of it moves any more at the end, and what counts as moving."""
+MANY = 1000
+"""One row in so many may still move."""
 # The variance of q at which rough latent values are first looked at, and the smallest, as parts of the prior's.
 _FIRST_VARIANCE, _SMALLEST_VARIANCE = 0.25, 1e-10
 # The smallest precision of a site that counts, over that of the prior: it keeps the slope of a saturated label.
@@ -58,6 +60,13 @@ class Data(NamedTuple):
     others: Int[np.ndarray, "N m"]
 
 
+class _Systems(NamedTuple):
+    """What the rows before each row, and all others, say about it."""
+
+    earlier: LocalSystems
+    others: LocalSystems
+
+
 class Settled(NamedTuple):
     """Sites, and how the search for them went."""
 
@@ -68,14 +77,16 @@ class Settled(NamedTuple):
 
 def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data) -> Settled:
     """Sites that agree with the q that follows from them."""
+    rows = Rows(data.x, data.psi, data.weights)
+    systems = _Systems(*(LocalSystems(prior, rows, data.x, data.psi, i, True) for i in (data.earlier, data.others)))
     mean, variance = _first(likelihood, data)
     step, before = 1.0, np.inf
     site, rounds = _sites(likelihood, data, mean, variance), 0
     moved = np.full(len(data.y), np.inf)
     counts = data.weights > 0
-    while rounds < MAX_ROUNDS and np.max(moved[counts], initial=0.0) > SETTLED:
+    while rounds < MAX_ROUNDS and not _has_settled(moved[counts]):
         rounds += 1
-        new_mean, new_variance = _marginals(prior, data, site)
+        new_mean, new_variance = _marginals(systems, data, site)
         floor = _SMALLEST_VARIANCE * data.variance
         moved = np.abs(new_mean - mean) / np.sqrt(np.maximum(new_variance, floor) + np.finfo(float).tiny)
         size = float(np.sqrt(np.mean(np.square(moved[counts])))) if counts.any() else 0.0
@@ -85,6 +96,14 @@ def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Da
         variance = np.maximum(variance + step * (new_variance - variance), floor)
         site = _sites(likelihood, data, mean, variance)
     return Settled(site, rounds, int(np.sum(moved[counts] > ROUGHLY)))
+
+
+def _has_settled(moved: Float[np.ndarray, " N"]) -> bool:
+    """Whether no row moves any more; of very many, all but a few."""
+    if not len(moved):
+        return True
+    few = len(moved) // MANY
+    return bool(np.partition(moved, len(moved) - 1 - few)[len(moved) - 1 - few] <= SETTLED)
 
 
 def _first(likelihood: AbstractLikelihood, data: Data) -> tuple[np.ndarray, np.ndarray]:
@@ -107,22 +126,21 @@ def _sites(likelihood: AbstractLikelihood, data: Data, mean: np.ndarray, varianc
     return Site(np.where(is_known, precision, 0.0), np.where(is_known, mean - pull, data.mean))
 
 
-def _marginals(prior: AbstractPrior, data: Data, site: Site) -> tuple[np.ndarray, np.ndarray]:
+def _marginals(systems: _Systems, data: Data, site: Site) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of q at every row, given all sites."""
-    before = _conditional(prior, data, site, data.earlier)
+    before = _conditional(systems.earlier, data, site, data.earlier)
     strength = site.precision / (1.0 + site.precision * before.variance)
     with all_blas_threads():
         mode, factor = _coordinates(before.psi, strength, site.location - before.offset)
-        near = _conditional(prior, data, site, data.others)
+        near = _conditional(systems.others, data, site, data.others)
         spread = _spread(near.psi, factor)
     given = near.offset + near.psi @ mode
     gain = near.variance * site.precision / (1.0 + near.variance * site.precision)
     return given + gain * (site.location - given), (1.0 - gain) * near.variance + np.square(1.0 - gain) * spread
 
 
-def _conditional(prior: AbstractPrior, data: Data, site: Site, index: np.ndarray) -> Conditional:
-    rows = Rows(data.x, data.psi, np.asarray(site.precision))
-    found = local_conditionals(prior, rows, data.x, data.psi, index)
+def _conditional(systems: LocalSystems, data: Data, site: Site, index: np.ndarray) -> Conditional:
+    found = systems.conditionals(np.asarray(site.precision))
     return conditional_of(found, index, data.mean, np.asarray(site.location) - data.mean)
 
 
