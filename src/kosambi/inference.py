@@ -19,11 +19,11 @@ from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel, column_scales
 from kosambi.learning import Selection, select_inducing
 from kosambi.learning.num_neighbors import (
-    NEAR_POINTS,
     are_replicated,
     as_neighbors,
     beside_neighbors,
     enough_neighbors,
+    near_points,
 )
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
@@ -134,7 +134,7 @@ def infer(
         show.update("inducing points and basis")
         if not isinstance(basis, AbstractBasis):
             if is_open and near:
-                rows = _evenly(key_points, chosen_prior, np.asarray(x))
+                rows = _evenly(key_points, chosen_prior, likelihood, np.asarray(x))
                 chosen_basis = kind(chosen_prior, x[rows])
             else:
                 chosen_basis = kind(chosen_prior, _points(key_points, chosen_prior, x, number, how, selection))
@@ -242,7 +242,7 @@ def _neighbors(
         return 0
     if isinstance(asked, int):
         return asked
-    enough = enough_neighbors(len(x), NEAR_POINTS, likelihood)
+    enough = enough_neighbors(len(x), likelihood)
     if potential == NEIGHBORS:
         return enough or DEFAULT
     # The covariance of a random element takes a sum over its measure for each pair of neighbours.
@@ -259,9 +259,11 @@ def _doubts(target: Target) -> tuple[str, ...]:
     return () if is_usual else (f"Of {len(target.y)} rows with neighbours: {report}.",)
 
 
-def _evenly(key: Key, prior: AbstractPrior, x: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " M"]:
+def _evenly(
+    key: Key, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Float[np.ndarray, "N D"]
+) -> Int[np.ndarray, " M"]:
     """Rows spread evenly in units of the lengthscales, which leave neighbours the least to say."""
-    most = min(NEAR_POINTS, len(inducing.distinct_rows(x)))
+    most = min(near_points(likelihood), len(inducing.distinct_rows(x)))
     return inducing.kmeans(key, x / column_scales(prior.kernel, x), most)
 
 

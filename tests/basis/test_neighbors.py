@@ -6,8 +6,9 @@ from scipy.spatial.distance import cdist
 
 import kosambi as ko
 from kosambi.basis import local as local_module
-from kosambi.basis.local import Rows, local_conditionals
-from kosambi.basis.neighbors import Nearest, find_neighbors, row_order
+from kosambi.basis import neighbors as neighbors_module
+from kosambi.basis.local import LocalSystems, Rows, local_conditionals
+from kosambi.basis.neighbors import Cells, Nearest, find_neighbors, row_order
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2.0, 2.0, (60, 2))
@@ -42,6 +43,59 @@ def test_earlier_neighbors_against_all_distances(columns):
         before = order[:place]
         nearest = before[np.argsort(cdist(x[order[place]][None], x[before])[0])[:9]]
         assert sorted(found.neighbors[place][found.present[place] > 0]) == sorted(nearest)
+
+
+def test_a_tree_is_asked_where_many_columns_fill_few_dimensions():
+    few = RNG.normal(size=(3000, 3)) @ RNG.normal(size=(3, 40)) + 1e-3 * RNG.normal(size=(3000, 40))
+    search = Nearest(few)
+    assert search.is_tree
+    near = search.query(few[:5], 4)
+    np.testing.assert_array_equal(near, np.argsort(cdist(few[:5], few), axis=1)[:, :4])
+    assert not Nearest(RNG.normal(size=(3000, 40))).is_tree
+    # Rows that are all equal fill none.
+    assert Nearest(np.zeros((300, 40))).query(np.zeros((2, 40)), 3).shape == (2, 3)
+
+
+def test_cells_have_most_of_the_nearest(monkeypatch):
+    monkeypatch.setattr(neighbors_module, "MOST_EXHAUSTIVE", 1000)
+    points = RNG.normal(size=(6000, 20))
+    search = Nearest(points)
+    assert isinstance(search.search, Cells)
+    inputs = RNG.normal(size=(300, 20))
+    found = search.query(inputs, 10)
+    apart = cdist(inputs, points)
+    right = np.argsort(apart, axis=1)[:, :10]
+    shared = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, right, strict=True)])
+    # A random choice of as many cells would have a third.
+    assert shared > 0.7
+    own = np.take_along_axis(apart, found, 1)
+    assert np.all(np.diff(own, axis=1) > -1e-5)
+    assert np.mean(own) < 1.05 * np.mean(np.take_along_axis(apart, right, 1))
+    # A point is its own nearest.
+    np.testing.assert_array_equal(search.query(points[:50], 1)[:, 0], np.arange(50))
+
+
+def test_cells_with_fewer_points_than_are_asked_for():
+    points = RNG.normal(size=(40, 3)).astype(np.float32)
+    found = Cells(points).kneighbors(points[:4], 40)
+    assert all(sorted(each) == list(range(40)) for each in found)
+
+
+@pytest.mark.parametrize("kept", [2**30, 2**9], ids=["double", "single"])
+def test_systems_that_are_kept_serve_other_precisions(kept, monkeypatch):
+    monkeypatch.setattr(local_module, "KEPT_NUMBERS", kept * 8)
+    prior = PRIORS["process"]
+    basis = ko.PointBasis(prior, X[:6])
+    psi = np.asarray(basis.whitened_mean(X))
+    index = np.argsort(cdist(X[:10], X), axis=1)[:, 1:8]
+    rows = Rows(X, psi, np.ones(60))
+    systems = LocalSystems(prior, rows, X[:10], psi[:10], index, keep=True)
+    for precision in (np.ones(60), RNG.uniform(0.0, 5.0, size=60)):
+        found = systems.conditionals(precision)
+        right = local_conditionals(prior, rows._replace(precision=precision), X[:10], psi[:10], index)
+        digits = {"atol": 1e-12} if kept == 2**30 else {"atol": 1e-5}
+        for one, other in zip(found[:3], right[:3], strict=True):
+            np.testing.assert_allclose(one, other, **digits)
 
 
 def test_rows_that_are_all_equal_have_earlier_neighbors():

@@ -6,8 +6,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi import inference
-from kosambi.estimators import _fit, _learn
+from kosambi.estimators import _learn
 from kosambi.learning import held_out_near, num_neighbors
 from kosambi.learning.held_out_near import last_word_near
 
@@ -23,8 +22,7 @@ KERNEL = ko.kernels.Matern52([0.4, 0.5, 1.0, 1.0])
 def _few_rows_are_many(monkeypatch):
     for name in ("NEAR_ROWS", "NEAR_ROWS_GAUSSIAN"):
         monkeypatch.setattr(num_neighbors, name, 200)
-    for module in (inference, _fit):
-        monkeypatch.setattr(module, "NEAR_POINTS", 32)
+    monkeypatch.setattr(num_neighbors, "NEAR_POINTS", 32)
     monkeypatch.setattr(_learn, "_FEW_POINTS", 8)
 
 
@@ -76,9 +74,9 @@ def test_a_number_asks_for_them():
 
 def test_likelihoods_that_cannot_have_them():
     for likelihood in (lk.Poisson("square"), lk.ShiftMixture(1.0, 0.5, 1.0), lk.Categorical(3)):
-        assert num_neighbors.enough_neighbors(10**5, 512, likelihood) == 0
-    assert num_neighbors.enough_neighbors(10**6, 512, lk.Gaussian()) == num_neighbors.FEWEST
-    assert num_neighbors.enough_neighbors(10**6, 512, lk.Bernoulli()) == 0
+        assert num_neighbors.enough_neighbors(10**5, likelihood) == 0
+    assert num_neighbors.enough_neighbors(10**6, lk.Gaussian()) == num_neighbors.FEWEST
+    assert num_neighbors.enough_neighbors(10**6, lk.Bernoulli()) == num_neighbors.FEWEST
 
 
 @pytest.mark.usefixtures("_few_rows_are_many")

@@ -32,8 +32,8 @@ _FASTER = {"xla_cpu_use_fusion_emitters": False}
 def cpu_options() -> dict[str, bool]:
     """Options with which XLA compiles faster for a CPU; none where this version does not know them."""
     try:
-        jax.jit(lambda: 0.0, compiler_options=_FASTER)()  # type: ignore[call-overload]
-    except Exception:  # noqa: BLE001 (what an unknown option raises is not documented)
+        jax.jit(lambda: 0.0, compiler_options=_FASTER)()
+    except Exception:  # What an unknown option raises is not documented.
         return {}
     return _FASTER
 

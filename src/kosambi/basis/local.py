@@ -113,9 +113,7 @@ class LocalSystems:
         self._dtype = np.float64 if numbers <= KEPT_NUMBERS // 8 else np.float32
         self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
-    def conditionals(
-        self, precision: Float[np.ndarray, " N"], share: Float[np.ndarray, "T m"] | None = None
-    ) -> Local:
+    def conditionals(self, precision: Float[np.ndarray, " N"], share: Float[np.ndarray, "T m"] | None = None) -> Local:
         """B, D and the features that are left, for the precisions of all rows."""
         psi, index, left, variance = self._psi, self._index, self._left, self._variance
         number, places = index.shape

@@ -1,7 +1,10 @@
 r"""Which rows are near: the m nearest of all rows, or of the rows that stand before a row in a fixed order.
 
 Distances are Euclidean in units that the caller chooses, such as lengthscales. SciPy's k-d tree is asked for few
-columns; for many, where a tree sees almost every row, scikit-learn's exhaustive search, which is a matrix product.
+columns, and for many if the rows fill few dimensions of them, as columns that depend on each other and those with long
+lengthscales leave them. Where they fill many a tree sees almost every row. Then scikit-learn's exhaustive search is
+asked, which is a matrix product; and of very many rows those in the nearest *cells*, around centres of clusters, which
+are most of the nearest, if not all.
 
 **Rows before.** A row at place p of an order asks a search structure of the first P ≥ p rows, P at most a third more
 than p, for some more than it needs and keeps those before it. Where that leaves too few it asks for more.
@@ -17,10 +20,16 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float, Int
 
-MOST_TREE_COLUMNS = 15
-"""Columns up to which a k-d tree is asked."""
+MOST_TREE_COLUMNS, MOST_TREE_DIMENSION = 15, 12.0
+"""Columns up to which a k-d tree is asked, and dimensions that rows with more columns may fill for it to be."""
+MOST_EXHAUSTIVE = 50_000
+"""Points up to which all of them are looked at, where a tree would do so too."""
+PROBED = 12
+"""Cells that are looked at for each input, at least."""
 # Neighbours asked for, in multiples of m, the growth of the structures, and how often too few are asked for again.
 _MARGIN, _GROWTH, _RETRIES = 1.6, 4.0 / 3.0, 4
+# Points that their dimension is estimated from, those whose distances are taken, and rows whose distances are held.
+_SAMPLE, _ASKED, _ROWS_AT_ONCE = 2000, 200, 2**14
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,19 +105,23 @@ class Nearest:
     """Asks for the nearest of some points, any number of times."""
 
     def __init__(self, points: Float[np.ndarray, "N D"]) -> None:
-        self.is_tree = points.shape[1] <= MOST_TREE_COLUMNS
         self.num_points = len(points)
+        self.is_tree = points.shape[1] <= MOST_TREE_COLUMNS or _dimension(points) <= MOST_TREE_DIMENSION
         if self.is_tree:
             from scipy.spatial import cKDTree
 
             # Without balancing, which finds medians, building takes less and asking no more.
             self.search = cKDTree(points, balanced_tree=False, compact_nodes=False)
-        else:
-            from sklearn.neighbors import NearestNeighbors
+            return
+        # Single precision is enough around zero, and not far from it.
+        self.centre = np.mean(points, axis=0)
+        near = np.ascontiguousarray((points - self.centre).astype(np.float32))
+        if len(points) > MOST_EXHAUSTIVE:
+            self.search = Cells(near)
+            return
+        from sklearn.neighbors import NearestNeighbors
 
-            # Single precision is enough around zero, and not far from it.
-            self.centre = np.mean(points, axis=0)
-            self.search = NearestNeighbors(algorithm="brute").fit((points - self.centre).astype(np.float32))
+        self.search = NearestNeighbors(algorithm="brute").fit(near)
 
     def query(self, inputs: Float[np.ndarray, "Q D"], number: int) -> Int[np.ndarray, "Q k"]:
         """Numbers of the `number` points, at most as many as there are, that are nearest to each input, in order."""
@@ -118,6 +131,81 @@ class Nearest:
         if self.is_tree:
             near = self.search.query(inputs, k=number, workers=-1)[1]
         else:
-            shifted = (inputs - self.centre).astype(np.float32)
+            shifted = np.ascontiguousarray((inputs - self.centre).astype(np.float32))
             near = self.search.kneighbors(shifted, n_neighbors=number, return_distance=False)
         return np.asarray(near, dtype=np.int64).reshape(len(inputs), number)
+
+
+class Cells:
+    """Points by the nearest of some centres; asks those of the nearest cells only, in single precision."""
+
+    def __init__(self, points: Float[np.ndarray, "N D"]) -> None:
+        from sklearn.cluster import MiniBatchKMeans
+
+        self.points, number = points, int(np.sqrt(len(points)))
+        clusters = MiniBatchKMeans(number, batch_size=4096, max_iter=2, n_init=1, init="random", random_state=0)
+        some = np.linspace(0, len(points) - 1, min(len(points), 50 * number)).astype(int)
+        self.centres = clusters.fit(points[some]).cluster_centers_.astype(np.float32)
+        label = self._nearest_cells(points, 1)[:, 0]
+        self.members = np.argsort(label, kind="stable")
+        self.starts = np.searchsorted(label[self.members], np.arange(number + 1))
+
+    def kneighbors(
+        self, inputs: Float[np.ndarray, "Q D"], n_neighbors: int, return_distance: bool = False
+    ) -> Int[np.ndarray, "Q k"]:
+        """Numbers of points, as scikit-learn's `NearestNeighbors` has it."""
+        del return_distance
+        cells = self._nearest_cells(inputs, PROBED)
+        found = np.empty((len(inputs), n_neighbors), dtype=np.int64)
+        # Inputs with the same nearest cell share the others for the most part: all of theirs are asked together.
+        order = np.argsort(cells[:, 0], kind="stable")
+        edges = np.flatnonzero(np.diff(cells[order, 0])) + 1
+        for group in np.split(order, edges):
+            names, counts = np.unique(cells[group], return_counts=True)
+            names = names[np.argsort(-counts, kind="stable")]
+            sizes = np.cumsum(self.starts[names + 1] - self.starts[names])
+            # Those that most of them ask for, and as many as it takes to have enough points.
+            enough = max(2 * PROBED, int(np.searchsorted(sizes, 4 * n_neighbors)) + 1)
+            asked = np.concatenate([self.members[self.starts[c] : self.starts[c + 1]] for c in names[:enough]])
+            if len(asked) < n_neighbors:
+                asked = np.arange(len(self.points))
+            found[group] = _exhaustive(inputs[group], self.points[asked], n_neighbors, asked)
+        return found
+
+    def _nearest_cells(self, inputs: np.ndarray, number: int) -> Int[np.ndarray, "Q c"]:
+        every = np.arange(len(self.centres))
+        number = min(number, len(every))
+        parts = [_exhaustive(part, self.centres, number, every) for part in _split(inputs, _ROWS_AT_ONCE)]
+        return np.concatenate(parts)
+
+
+def _exhaustive(inputs: np.ndarray, points: np.ndarray, number: int, names: np.ndarray) -> Int[np.ndarray, "Q k"]:
+    """Names of the nearest points, in order."""
+    apart = np.sum(np.square(points), axis=1) - 2.0 * (inputs @ points.T)
+    if number >= len(points):
+        return names[np.argsort(apart, axis=1, kind="stable")[:, :number]]
+    near = np.argpartition(apart, number - 1, axis=1)[:, :number]
+    rank = np.argsort(np.take_along_axis(apart, near, 1), axis=1, kind="stable")
+    return names[np.take_along_axis(near, rank, 1)]
+
+
+def _split(inputs: np.ndarray, size: int) -> list[np.ndarray]:
+    return [inputs[start : start + size] for start in range(0, len(inputs), size)]
+
+
+def _dimension(points: Float[np.ndarray, "N D"]) -> float:
+    """How many dimensions the points fill, by how fast the distances to further neighbours of some of them grow."""
+    some = points[np.linspace(0, len(points) - 1, min(len(points), _SAMPLE)).astype(int)]
+    asked = some[:: max(1, len(some) // _ASKED)]
+    apart = np.sum(np.square(some), axis=1) + np.sum(np.square(asked), axis=1)[:, None] - 2.0 * (asked @ some.T)
+    apart = np.sort(np.maximum(apart, 0.0), axis=1)
+    few, many = len(some) // 100, len(some) // 10
+    if few < 2:
+        return float(points.shape[1])
+    inner, outer = np.sqrt(apart[:, few]), np.sqrt(apart[:, many])
+    is_apart = inner > 1e-9 * np.max(outer, initial=0.0)
+    if not is_apart.any():
+        return 0.0
+    # The number of points within r grows like r to the power of the dimension.
+    growth = float(np.median(np.log(outer[is_apart] / inner[is_apart])))
+    return float(np.log(many / few)) / max(growth, 1e-12)

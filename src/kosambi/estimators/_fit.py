@@ -21,15 +21,16 @@ from kosambi.learning import FitReport
 from kosambi.learning.held_out import kept_out, last_word
 from kosambi.learning.held_out_near import KEPT_OUT, last_word_near
 from kosambi.learning.num_neighbors import (
-    NEAR_POINTS,
     are_replicated,
     as_neighbors,
     beside_neighbors,
     enough_neighbors,
+    near_points,
 )
 from kosambi.learning.sizes import SUBSET, affordable
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import Posterior
+from kosambi.posterior.doubled import left_out_score
 from kosambi.target import Target
 from kosambi.target.neighbors import DEFAULT, NEIGHBORS
 
@@ -65,7 +66,7 @@ def fitted(
     if (few is not None or (near and number == "auto")) and (is_asked or leaves_much(model.prior, rows)):
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
         scaled = rows.x / column_scales(model.prior.kernel, rows.x)
-        size = min(NEAR_POINTS, len(np.unique(rows.x, axis=0))) if few is None else few
+        size = min(near_points(likelihood), len(np.unique(rows.x, axis=0))) if few is None else few
         chosen = inducing.kmeans(key_points, scaled, size)
         points = rows.x[chosen]
         if is_learned and isinstance(model.likelihood, Gaussian):
@@ -118,7 +119,7 @@ def _num_neighbors(settings: Settings, likelihood: AbstractLikelihood, rows: Row
         return asked, asked > 0
     if settings.potential not in ("auto", NEIGHBORS):
         return 0, False
-    enough = enough_neighbors(len(rows.y), NEAR_POINTS, likelihood)
+    enough = enough_neighbors(len(rows.y), likelihood)
     if settings.potential == NEIGHBORS:
         return enough or DEFAULT, True
     return (enough if enough and is_open and not are_replicated(rows.x) else 0), False
@@ -168,10 +169,11 @@ def _own_score(posterior: Posterior) -> float | None:
     """Mean log density of some rows of the fit that are no inducing points; None where points are not few."""
     target = posterior.target
     x, y = np.asarray(target.x), np.asarray(target.y)
-    # With neighbours a row is its own nearest.
-    if len(y) < _CHECKED_FROM * target.basis.size or target.neighborhood is not None:
-        return None
     some = np.unique(np.linspace(0, len(y) - 1, min(len(y), _CHECKED)).round().astype(int))
+    if target.neighborhood is not None:
+        return left_out_score(target, np.asarray(posterior.particles.whitened), some, target.neighborhood.num_neighbors)
+    if len(y) < _CHECKED_FROM * target.basis.size:
+        return None
     # A row that is an inducing point has no residual, which no new input is without.
     points = {point.tobytes() for point in np.ascontiguousarray(target.basis.inducing_points)}
     some = np.array([row for row in some if np.ascontiguousarray(x[row]).tobytes() not in points], dtype=int)

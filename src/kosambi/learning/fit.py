@@ -89,8 +89,8 @@ def fit_hyperparameters(
         num_inducing: M, for "evidence": a number, for which points and hyperparameters are learned together; "auto", or
             None, which is the same, to leave it to `infer(num_inducing="auto")`, or "all": then the evidence is that of
             the process itself, without inducing points: exact for `Gaussian` and up to 2000 rows, a variational bound
-            through Gaussian sites for other likelihoods and up to 1024 (640 where their cost is not convex). More rows are taken in blocks, and with Gaussian
-            noise the neighbour likelihood of all rows has the last word.
+            through Gaussian sites for other likelihoods and up to 1024 (640 where their cost is not convex). More rows
+            are taken in blocks, and with Gaussian noise the neighbour likelihood of all rows has the last word.
         weights: (N,), how often each observation counts, for "evidence"; sizes that the search begins with are taken
             from all rows that count at all.
         ard: give every stationary kernel with a single lengthscale one for each input column.

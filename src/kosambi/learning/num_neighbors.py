@@ -2,7 +2,8 @@ r"""Whether near data inform what the points leave open, how many of them, and h
 
 Up to some thousand rows M can follow N, and points carry all that the data say. Beyond that what they leave open is
 where the information is, and no number of points that is affordable is enough; near rows then say more, at less cost
-(`kosambi.target.neighbors`). A row with m neighbours and M points takes about M·m² products.
+(`kosambi.target.neighbors`). A row with m neighbours and M points takes about M·m² products; where sites are updated,
+m³ for each update.
 """
 
 from __future__ import annotations
@@ -20,13 +21,12 @@ from kosambi.target.neighbors import as_num_neighbors, without_neighbors
 
 NEAR_ROWS, NEAR_ROWS_GAUSSIAN = 5_000, 8_000
 """Rows above which near data are asked; below, points can carry them, with Gaussian noise as many as there are rows."""
-NEAR_POINTS = 512
-"""Points beside neighbours."""
-WORK, WORK_WITH_SITES = 2.0e11, 4.0e10
-"""Rows times points times squared neighbours that are affordable: once, and where sites take some rounds."""
-MOST_DRAWN = 10_000
-"""Rows up to which a likelihood that is drawn from in steps has neighbours by itself: each step takes an integral for
-every row and particle, minutes in all for more of them."""
+NEAR_POINTS, NEAR_POINTS_DRAWN = 512, 64
+"""Points beside neighbours; the second where w is drawn in steps, more of them the more points there are, and where an
+observation says less than a number does."""
+WORK, WORK_WITH_SITES = 2.0e11, 6.0e9
+"""What is affordable: rows times points times squared neighbours, and rows times cubed neighbours where sites take some
+rounds."""
 FEWEST, MOST = 16, 96
 """Neighbours that are always taken, and at most."""
 
@@ -44,24 +44,29 @@ def as_neighbors(name: str, value: object) -> int | str:
     return as_num_neighbors(name, value)
 
 
-def enough_neighbors(num_rows: int, num_points: int, likelihood: AbstractLikelihood) -> int:
-    """How many neighbours a row may have in about a minute on two cores; zero where points can carry the data.
+def near_points(likelihood: AbstractLikelihood) -> int:
+    """How many points stand beside neighbours."""
+    return NEAR_POINTS if isinstance(likelihood, Gaussian) else NEAR_POINTS_DRAWN
 
-    Zero, too, where the likelihood cannot have them, or would take long to draw from.
+
+def enough_neighbors(num_rows: int, likelihood: AbstractLikelihood) -> int:
+    """How many neighbours a row may have in some minutes on two cores; zero where points can carry the data.
+
+    Zero, too, where the likelihood cannot have them.
 
     >>> import kosambi as ko
-    >>> [enough_neighbors(number, 512, ko.likelihoods.Gaussian()) for number in (8_000, 40_000, 500_000)]
+    >>> [enough_neighbors(number, ko.likelihoods.Gaussian()) for number in (8_000, 40_000, 500_000)]
     [0, 96, 24]
-    >>> [enough_neighbors(number, 512, ko.likelihoods.Bernoulli()) for number in (8_000, 40_000)]
-    [96, 0]
+    >>> [enough_neighbors(number, ko.likelihoods.Bernoulli()) for number in (5_000, 8_000, 40_000, 500_000)]
+    [0, 88, 52, 20]
     """
     is_gaussian = isinstance(likelihood, Gaussian)
     if num_rows <= (NEAR_ROWS_GAUSSIAN if is_gaussian else NEAR_ROWS) or without_neighbors(likelihood) is not None:
         return 0
-    if not is_gaussian and num_rows > MOST_DRAWN:
-        return 0
-    work = WORK if is_gaussian else WORK_WITH_SITES
-    wanted = math.sqrt(work / (num_rows * max(num_points, 1))) // 8 * 8
+    if is_gaussian:
+        wanted = math.sqrt(WORK / (num_rows * NEAR_POINTS)) // 8 * 8
+    else:
+        wanted = (WORK_WITH_SITES / num_rows) ** (1.0 / 3.0) // 4 * 4
     return int(np.clip(wanted, FEWEST, MOST))
 
 

@@ -228,9 +228,7 @@ class WithoutPoints(AbstractStrategy):
         return best
 
 
-def _sizes(
-    likelihood: AbstractLikelihood, strategy: str, num_rows: int, max_rows: int | None
-) -> tuple[int, int]:
+def _sizes(likelihood: AbstractLikelihood, strategy: str, num_rows: int, max_rows: int | None) -> tuple[int, int]:
     """Rows of the first block, and the number of blocks."""
     sites = SITE_ROWS if likelihood.is_convex else STEEP_ROWS, SITE_BLOCK, SITE_BLOCKS
     together, block, most = (EXACT_ROWS, EXACT_BLOCK, EXACT_BLOCKS) if strategy == EXACT else sites

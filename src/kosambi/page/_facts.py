@@ -93,10 +93,15 @@ def gathered(estimator: Any, X: ArrayLike | None, y: ArrayLike | None) -> Facts:
         raise InputError("`X` and `y` belong together. Give both, or None for both where there are no held-out data.")
     x = training_inputs(estimator)
     names = as_columns(estimator, x)[1] if X is None else as_columns(estimator, X)[1]
-    try:
-        certificate: Certificate | str = estimator.certificate_
-    except InputError as error:
-        certificate = str(error)
+    certificate: Certificate | str
+    if estimator.posterior_.target.neighborhood is not None:
+        # It takes longer than the fit.
+        certificate = "`posterior_.certificate()` compares the draws with those of twice as many neighbours."
+    else:
+        try:
+            certificate = estimator.certificate_
+        except InputError as error:
+            certificate = str(error)
     return Facts(
         estimator=estimator,
         names=names,

@@ -8,6 +8,9 @@ exactly, where Π* is the best distribution over functions with the same M coord
 from J independent draws has the standard error sd(Δ + e^{−Δ}/mean e^{−Δ})/√J. The same weights e^{−Δ} turn draws from
 Π_∞ into draws from Π*, and Pareto-smoothed importance sampling says whether they can (k̂ below 0.7). Proven bounds come
 from `kosambi.target.bounds`.
+
+With neighbours the residual does not keep its prior, and Π* is no longer what the draws are compared with: it is Π_2m,
+the distribution with twice as many neighbours (`kosambi.posterior.doubled`).
 """
 
 from __future__ import annotations
@@ -64,6 +67,10 @@ class Certificate:
     """Largest error of Δ from numerical integration, estimated; 0 for closed forms."""
     notes: tuple[str, ...]
     """What limits the trust in these numbers."""
+    num_neighbors: int | None = None
+    """m, where near data inform the residual: the divergence is then KL(Π_m, Π_2m), and weights carry over to Π_2m."""
+    scores: tuple[tuple[int, float], ...] = ()
+    """With neighbours, the mean log density of some rows given the others near them, for 0, m and 2m neighbours."""
 
     @property
     def num_particles(self) -> int:
@@ -98,7 +105,10 @@ class Certificate:
 
     def __str__(self) -> str:
         lines = [_first_line(self)]
-        if self.bound != 0.0:
+        if self.num_neighbors is not None:
+            each = ", ".join(f"{score:.4g} with {number}" for number, score in self.scores)
+            lines.append(f"  log density of rows given others near them, nats per observation: {each} neighbours")
+        elif self.bound != 0.0:
             theorem = self.bounds.theorem
             lines.append(
                 f"  bound on that: {self.bounds.reason if self.bound is None else f'{self.bound:.3g} nats, proven'}"
@@ -133,11 +143,16 @@ class Certificate:
 
 
 def _first_line(certificate: Certificate) -> str:
-    if certificate.bound == 0.0:
+    if certificate.bound == 0.0 and certificate.num_neighbors is None:
         return "The distribution that was sampled from is the best one with these coordinates."
     error = "" if not np.isfinite(certificate.standard_error) else f" ± {certificate.standard_error:.2g}"
     largest = certificate.largest_error
     words = f"no probability differs by more than {100 * largest:.2g} %" if largest < 1 else "how far is not known"
+    if certificate.num_neighbors is not None:
+        return (
+            f"The distribution of the coordinates with {certificate.num_neighbors} neighbours is "
+            f"{certificate.divergence:.3g}{error} nats from the one with {2 * certificate.num_neighbors}: {words}."
+        )
     return (
         f"The distribution that was sampled from is {certificate.divergence:.3g}{error} nats from the best one with "
         f"these coordinates: {words}."
@@ -169,7 +184,7 @@ def certify(
     bounds = divergence_bounds(target.likelihood, np.asarray(target.y), residual, target.weights)
     count = particles.num_particles
     divergence, error, pareto_k, quadrature = 0.0, 0.0, -np.inf, 0.0
-    weights, notes = np.full(count, 1.0 / count), _origin(report, reweighting, particles)
+    weights, notes = np.full(count, 1.0 / count), origin_notes(report, reweighting, particles)
     if target.kind == "optimal":
         bounds = DivergenceBounds(None, None, 0.0, "")
     elif not isinstance(target.likelihood, Gaussian):
@@ -185,13 +200,13 @@ def certify(
         full_bound=_full_bound(target, residual),
         residual_share=float(np.sum(residual) / np.sum(prior)),
         residual_trace=float(np.sum(residual)),
-        remainder=_remainder(target, residual),
+        remainder=mean_residual(target, residual),
         pareto_k=pareto_k,
         weights=weights,
         quadrature_error=quadrature,
         notes=tuple(notes),
     )
-    return found if bounds.smallest == 0.0 else dataclasses.replace(found, notes=(*notes, *_doubts(target, found)))
+    return found if bounds.smallest == 0.0 else dataclasses.replace(found, notes=(*notes, *doubts(target, found)))
 
 
 def differences(
@@ -225,12 +240,6 @@ def divergence_estimate(delta: Float[np.ndarray, " J"]) -> tuple[float, float]:
 
 
 def _check(target: Target) -> None:
-    if target.neighborhood is not None:
-        raise InputError(
-            "The certificate compares draws with the best distribution of their coordinates where the residual keeps "
-            'its prior. With potential="neighbors" near data inform it. Compare the log predictive density of rows '
-            "that were kept out with that of twice as many neighbours."
-        )
     if isinstance(target.likelihood, CustomJoint):
         raise InputError(
             "There is no certificate for `CustomJoint`: its loss does not split over observations, so the best "
@@ -243,7 +252,7 @@ def _check(target: Target) -> None:
         )
 
 
-def _origin(report: Report | None, reweighting: Certificate | None, particles: Particles) -> list[str]:
+def origin_notes(report: Report | None, reweighting: Certificate | None, particles: Particles) -> list[str]:
     """Doubts about where the draws come from, which no estimate on them can see."""
     notes = []
     if reweighting is not None:
@@ -258,7 +267,8 @@ def _origin(report: Report | None, reweighting: Certificate | None, particles: P
     return notes
 
 
-def _doubts(target: Target, found: Certificate) -> list[str]:
+def doubts(target: Target, found: Certificate) -> list[str]:
+    """What limits the trust in an estimate on draws."""
     notes = []
     if not np.isfinite(found.divergence):
         notes.append("the difference of the two potentials is not finite on some draws, or there is only one draw")
@@ -276,8 +286,8 @@ def _doubts(target: Target, found: Certificate) -> list[str]:
         notes.append(f"{FEWEST_FOR_TAIL} particles or more are needed to judge the weights; raise `num_particles`")
     elif not found.can_reweight:
         notes.append(
-            f"the weights are too uneven (Pareto k {found.pareto_k:.2f}) for the estimate to be trusted; draw with "
-            'potential="optimal" instead'
+            f"the weights are too uneven (Pareto k {found.pareto_k:.2f}) for the estimate to be trusted; "
+            + ('draw with potential="optimal" instead' if found.num_neighbors is None else "take more neighbours")
         )
     if found.quadrature_error > 0.1 * max(found.divergence, 1e-6):
         notes.append(
@@ -300,7 +310,8 @@ def _full_bound(target: Target, residual: Float[np.ndarray, " N"]) -> float | No
     return gaussian_gap(root, aim, rest, float(np.sum(precision * residual)))
 
 
-def _remainder(target: Target, residual: Float[np.ndarray, " N"]) -> float:
+def mean_residual(target: Target, residual: Float[np.ndarray, " N"]) -> float:
+    """R_M, given the residual variances at the data."""
     prior = target.basis.prior
     if isinstance(prior, GaussianRandomElement) and isinstance(prior.measure, PointMeasure):
         return float(np.sum(prior.measure.weights * np.asarray(target.basis.residual_variance(prior.measure.points))))

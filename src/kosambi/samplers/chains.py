@@ -257,9 +257,7 @@ def _given(target: Target, initial: Array, num_particles: int, num_chains: int) 
     return Start(padded[order], place[:num_particles])
 
 
-def padded_frame(
-    target: Target, modes: Modes, num_chains: int | None = None, use_tables: bool = True
-) -> AnyFrame:
+def padded_frame(target: Target, modes: Modes, num_chains: int | None = None, use_tables: bool = True) -> AnyFrame:
     """V around the most probable mode, with coordinates added behind those of the target.
 
     For `num_chains` that move by `Frame.value_and_gradient` alone it is the cheaper `RemainderFrame`, where there is

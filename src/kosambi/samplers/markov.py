@@ -72,8 +72,8 @@ def run(
     num_chains = len(start.w) if sampler.needs_gradients_only and is_double else None
     found = padded_frame(target, modes, num_chains)
     segment, log = _moved(keys, sampler, found, start.w, progress, dtype, stop)
-    from_table = isinstance(found, RemainderFrame) and found.is_tabulated and not stop.happened
-    if from_table and _table_error(target, found, segment) > TABLE_ERROR:
+    is_tabulated = isinstance(found, RemainderFrame) and found.is_tabulated and not stop.happened
+    if is_tabulated and _table_error(target, found, segment) > TABLE_ERROR:  # type: ignore[arg-type]
         # Particles have been where the tables do not reach.
         found = padded_frame(target, modes, num_chains, use_tables=False)
         segment, log = _moved(split(again, 3), sampler, found, start.w, progress, dtype, stop)

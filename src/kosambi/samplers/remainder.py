@@ -110,12 +110,13 @@ class RemainderFrame(Module):
         """Whitened coordinates (to the precision of the products), V, and its gradient in v; traceable."""
         narrow = v.astype(self.spread.dtype)
         w = self.mode + _product_of(narrow, self.spread.T).astype(v.dtype)
-        start = jnp.zeros(v.shape[0], v.dtype), jnp.zeros_like(v)
-        value, gradient = start
+        value, gradient = jnp.zeros(v.shape[0], v.dtype), jnp.zeros_like(v)
+
+        def add(sums: tuple[Array, Array], rows: Any) -> tuple[tuple[Array, Array], None]:
+            return jax.tree.map(jnp.add, sums, self._of(rows, narrow)), None
+
         for group in self.rows:
-            (value, gradient), _ = jax.lax.scan(
-                lambda sums, rows: (jax.tree.map(jnp.add, sums, self._of(rows, narrow)), None), (value, gradient), group
-            )
+            (value, gradient), _ = jax.lax.scan(add, (value, gradient), group)
         value = self.lowest + v @ self.pull + 0.5 * jnp.sum(jnp.square(v), axis=1) + value
         return w, value, self.pull + v + gradient
 

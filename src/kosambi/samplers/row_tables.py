@@ -150,9 +150,9 @@ def _coefficients(
     values = np.empty((degree + 1, number))
     for place, t in enumerate(np.cos(angles)):
         change = t * width
-        values[place] = (
-            potential.costs(centre + change).cost - cost - change * (slope + 0.5 * curvature * change)
-        )[:number]
+        values[place] = (potential.costs(centre + change).cost - cost - change * (slope + 0.5 * curvature * change))[
+            :number
+        ]
     transform = 2.0 / (degree + 1) * np.cos(np.multiply.outer(np.arange(degree + 1), angles))
     transform[0] *= 0.5
     return transform @ values

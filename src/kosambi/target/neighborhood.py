@@ -182,16 +182,18 @@ def other_rows(
     weights: Float[np.ndarray, " N"] | None,
     scales: Float[np.ndarray, " D"],
     number: int,
-) -> Int[np.ndarray, "N m"]:
-    """For each row the m nearest of all others that count; −1 in a place that is empty."""
+    rows: Int[np.ndarray, " T"] | None = None,
+) -> Int[np.ndarray, "T m"]:
+    """For each row, or some of them, the m nearest of all others that count; −1 in a place that is empty."""
     counted = np.arange(len(x)) if weights is None else np.flatnonzero(weights > 0)
+    rows = np.arange(len(x)) if rows is None else rows
     scaled = x / scales
-    near = counted[Nearest(scaled[counted]).query(scaled, number + 1)]
-    is_self = near == np.arange(len(x))[:, None]
+    near = counted[Nearest(scaled[counted]).query(scaled[rows], number + 1)]
+    is_self = near == rows[:, None]
     # Where many rows are equal, the row itself need not be among the nearest.
     rank = np.argsort(is_self, axis=1, kind="stable")[:, : min(number, near.shape[1])]
     chosen = np.take_along_axis(near, rank, 1)
-    return np.where(chosen == np.arange(len(x))[:, None], -1, chosen)
+    return np.where(chosen == rows[:, None], -1, chosen)
 
 
 def neighborhood_scales(basis: AbstractBasis, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:

@@ -1,0 +1,116 @@
+r"""What twice as many neighbours would change, for draws whose residual near data inform.
+
+With Δ = V_2m − V_m on draws from Π_m the formula of the certificate is that of KL(Π_m, Π_2m); with Gaussian noise both
+are normal, and it has a closed form. It says how far the coordinates w would move. What is predicted also depends on
+the neighbours of the new input, so beside it stands a check that needs no theory: the mean log density of some rows,
+each given the sites of the others near it, with no neighbours, m and 2m. Sites have seen the observations of their own
+rows only, and w has seen all of them, which for many rows is next to nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi.posterior.certificate import Certificate, divergence_estimate, doubts, mean_residual, origin_notes
+from kosambi.posterior.importance import smoothed_weights
+from kosambi.samplers import Particles, Report
+from kosambi.target import Target
+from kosambi.target.bounds import DivergenceBounds
+from kosambi.target.data_terms import QuadraticTerm
+from kosambi.target.neighborhood import Near, other_rows
+
+NUM_ROWS = 1000
+"""Rows, at most, whose log densities are compared."""
+
+
+def certify_neighbors(
+    target: Target, particles: Particles, *, report: Report | None = None, reweighting: Certificate | None = None
+) -> Certificate:
+    """The distance from the distribution with twice as many neighbours, and what they predict of rows of the data."""
+    assert target.neighborhood is not None
+    notes = origin_notes(report, reweighting, particles)
+    more, number = with_doubled_neighbors(target), target.neighborhood.num_neighbors
+    assert more.neighborhood is not None
+    count, u = particles.num_particles, particles.coordinates
+    weights, pareto_k, quadrature = np.full(count, 1.0 / count), -np.inf, 0.0
+    if isinstance(target.term, QuadraticTerm) and isinstance(more.term, QuadraticTerm):
+        divergence, error = gaussian_divergence(target.term, more.term), 0.0
+    else:
+        with np.errstate(invalid="ignore"):
+            delta = np.asarray(more.potential(u)) - np.asarray(target.potential(u))
+        divergence, error = divergence_estimate(delta)
+        weights, pareto_k = smoothed_weights(-delta)
+        quadrature = float(np.max(np.asarray(more.quadrature_error(u)) + np.asarray(target.quadrature_error(u))))
+    rows, w = some_rows(target), np.asarray(particles.whitened)
+    asked = ((0, target), (number, target), (2 * number, more))
+    residual = np.asarray(target.basis.residual_variance(target.x))
+    found = Certificate(
+        divergence=divergence,
+        standard_error=error,
+        bounds=DivergenceBounds(None, None, None, "none is known where near data inform the residual"),
+        full_bound=None,
+        residual_share=float(np.sum(residual) / np.sum(np.asarray(target.basis.prior.variance(target.x)))),
+        residual_trace=float(np.sum(residual)),
+        remainder=mean_residual(target, residual),
+        pareto_k=pareto_k,
+        weights=weights,
+        quadrature_error=quadrature,
+        notes=tuple(notes),
+        num_neighbors=number,
+        scores=tuple((each, left_out_score(one, w, rows, each)) for each, one in asked),
+    )
+    return found if not pareto_k > -np.inf else dataclasses.replace(found, notes=(*notes, *doubts(target, found)))
+
+
+def with_doubled_neighbors(target: Target) -> Target:
+    """The same model and data with 2m neighbours, and sites that suit them."""
+    assert target.neighborhood is not None
+    return target.with_potential("neighbors", num_neighbors=2 * max(1, target.neighborhood.num_neighbors))
+
+
+def gaussian_divergence(one: QuadraticTerm, other: QuadraticTerm) -> float:
+    """KL between the normal distributions exp(−V) of two least-squares terms."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    parts = []
+    for term in (one, other):
+        root = np.asarray(term.root)
+        curvature = root.T @ root
+        curvature[np.diag_indices_from(curvature)] += 1.0
+        factor = cho_factor(curvature, lower=True)
+        mean = cho_solve(factor, root.T @ np.asarray(term.aim))
+        parts.append((curvature, factor, mean, 2.0 * float(np.sum(np.log(np.diagonal(factor[0]))))))
+    (_, first, mean, size), (curvature, _, other_mean, other_size) = parts
+    away = other_mean - mean
+    trace = float(np.trace(cho_solve(first, curvature)))
+    return 0.5 * (trace - len(mean) + float(away @ curvature @ away) + size - other_size)
+
+
+def left_out_score(target: Target, w: Float[np.ndarray, "J M"], rows: Int[np.ndarray, " T"], number: int) -> float:
+    """Mean log density of some rows given the sites of the `number` others nearest to each, and draws of w.
+
+    Arguments:
+        target: with neighbours.
+        w: whitened draws; what they leave open is taken for normal.
+        rows: numbers of the rows.
+        number: neighbours of each.
+    """
+    near = target.neighborhood
+    assert near is not None
+    x, weights = np.asarray(target.x), None if target.weights is None else np.asarray(target.weights)
+    index = other_rows(x, weights, np.asarray(near.scales), number, rows)
+    given = near.conditional(target.basis, x[rows], Near(index, np.ones(index.shape)))
+    mean, spread = given.offset + given.psi @ w.mean(axis=0), np.var(w @ given.psi.T, axis=0)
+    y, deviation = np.asarray(target.y)[rows], np.sqrt(given.variance + spread)
+    likelihood = target.likelihood.at_rows(rows)
+    return float(np.mean(np.asarray(likelihood.log_predictive_density(y, mean, deviation))))
+
+
+def some_rows(target: Target) -> Int[np.ndarray, " T"]:
+    """Evenly spaced rows that count."""
+    weights = None if target.weights is None else np.asarray(target.weights)
+    counted = np.arange(len(target.y)) if weights is None else np.flatnonzero(weights > 0)
+    return counted[np.unique(np.linspace(0, len(counted) - 1, min(len(counted), NUM_ROWS)).round().astype(int))]
