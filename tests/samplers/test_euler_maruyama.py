@@ -54,6 +54,7 @@ def linear_case(kind):
     return ko.Target(basis, ko.likelihoods.Gaussian(0.3), X, np.sin(3 * X[:, 0]))
 
 
+@pytest.mark.slow
 def test_particles_follow_the_law_of_the_discretised_diffusion():
     """On a quadratic V with Hessian H: covariance (H(I − hH/2))⁻¹, and not H⁻¹."""
     target = linear_case(ko.NystromBasis)

@@ -113,6 +113,7 @@ def test_evidence_of_a_normal_law_in_closed_form():
     assert abs(report.ladder.log_evidence.value - closed) < 0.1
 
 
+@pytest.mark.slow
 def test_signs_moves_and_modes():
     target = PROBLEMS["squared link"]
     flip = ko.samplers.Tempering(symmetry=False, moves=[lambda u: -u])

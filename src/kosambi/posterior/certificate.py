@@ -69,8 +69,8 @@ class Certificate:
     """What limits the trust in these numbers."""
     num_neighbors: int | None = None
     """m, where near data inform the residual: the divergence is then KL(Π_m, Π_2m), and weights carry over to Π_2m."""
-    scores: tuple[tuple[int, float], ...] = ()
-    """With neighbours, the mean log density of some rows given the others near them, for 0, m and 2m neighbours."""
+    scores: Float[Array, "3 2"] | None = None
+    """With neighbours, 0, m and 2m of them, and the mean log density of some rows given so many others near them."""
 
     @property
     def num_particles(self) -> int:
@@ -105,8 +105,8 @@ class Certificate:
 
     def __str__(self) -> str:
         lines = [_first_line(self)]
-        if self.num_neighbors is not None:
-            each = ", ".join(f"{score:.4g} with {number}" for number, score in self.scores)
+        if self.scores is not None:
+            each = ", ".join(f"{score:.4g} with {number:.0f}" for number, score in self.scores)
             lines.append(f"  log density of rows given others near them, nats per observation: {each} neighbours")
         elif self.bound != 0.0:
             theorem = self.bounds.theorem

@@ -60,7 +60,7 @@ def certify_neighbors(
         quadrature_error=quadrature,
         notes=tuple(notes),
         num_neighbors=number,
-        scores=tuple((each, left_out_score(one, w, rows, each)) for each, one in asked),
+        scores=np.array([(each, left_out_score(one, w, rows, each)) for each, one in asked]),
     )
     return found if not pareto_k > -np.inf else dataclasses.replace(found, notes=(*notes, *doubts(target, found)))
 
