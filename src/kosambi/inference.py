@@ -81,9 +81,9 @@ def infer(
         potential: "auto", "projected" (the paper's), "optimal" or "neighbors"; see `Target`.
         num_neighbors: m, how many near rows inform what the coordinates leave open at an input, with
             potential="neighbors" (which a number above zero asks for); 0 for none; "auto", or None, for none up to 5000
-            rows (8000 with Gaussian noise), where M can carry the data, and above for as many as take about a minute
-            beside 512 evenly spread points, unless M, the basis or the potential was given, or the likelihood cannot
-            have them.
+            rows (8000 with Gaussian noise), where M can carry the data, and above for as many as take some minutes at
+            most, beside 512 evenly spread points (64 for other likelihoods than `Gaussian`), unless M, the basis or the
+            potential was given, or the likelihood cannot have them.
         weights: (N,), how often each observation counts.
         sampler: "auto", a name or an object from `kosambi.samplers`; see `sample`.
         num_particles: J.

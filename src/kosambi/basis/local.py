@@ -88,7 +88,7 @@ class LocalSystems:
 
     Arguments:
         keep: whether R_{𝒩𝒩} and R_{𝒩x} of all inputs are held in memory once they are known, where they fit: they do
-            not depend on the precisions, and take longer than the rest.
+            not depend on the precisions, and take longer than the rest, also than solving on an accelerator.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class LocalSystems:
         with jax.enable_x64(True):
             self._prior = lift(prior)
         numbers = number * places * (places + 1)
-        self._keeps = keep and numbers <= KEPT_NUMBERS and jax.default_backend() == "cpu"
+        self._keeps = keep and numbers <= KEPT_NUMBERS
         self._dtype = np.float64 if numbers <= KEPT_NUMBERS // 8 else np.float32
         self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 

@@ -38,8 +38,8 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         n_inducing: M: a number; "auto", or None, which is the same, for as many as predictions can use; "all" for every
             distinct row.
         n_neighbors: m, how many near rows inform what the points leave open at an input; 0 for none; "auto", or None,
-            for none up to 5000 rows (8000 with Gaussian noise), and as many as take about a minute above, beside 512
-            points.
+            for none up to 5000 rows (8000 with Gaussian noise), and as many as take some minutes at most above, beside
+            512 points (64 for other likelihoods).
         n_samples: J, how many functions are drawn.
         hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
         sampler: see `kosambi.sample`.
