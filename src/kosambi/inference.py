@@ -82,8 +82,8 @@ def infer(
         num_neighbors: m, how many near rows inform what the coordinates leave open at an input, with
             potential="neighbors" (which a number above zero asks for); 0 for none; "auto", or None, for none up to 5000
             rows (8000 with Gaussian noise), where M can carry the data, and above for as many as take some minutes at
-            most, beside 512 evenly spread points (64 for other likelihoods than `Gaussian`), unless M, the basis or the
-            potential was given, or the likelihood cannot have them.
+            most, beside 512 evenly spread points (64 at least for very many rows of other likelihoods than `Gaussian`),
+            unless M, the basis or the potential was given, or the likelihood cannot have them.
         weights: (N,), how often each observation counts.
         sampler: "auto", a name or an object from `kosambi.samplers`; see `sample`.
         num_particles: J.
@@ -263,7 +263,7 @@ def _evenly(
     key: Key, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Float[np.ndarray, "N D"]
 ) -> Int[np.ndarray, " M"]:
     """Rows spread evenly in units of the lengthscales, which leave neighbours the least to say."""
-    most = min(near_points(likelihood), len(inducing.distinct_rows(x)))
+    most = min(near_points(len(x), likelihood), len(inducing.distinct_rows(x)))
     return inducing.kmeans(key, x / column_scales(prior.kernel, x), most)
 
 

@@ -75,6 +75,25 @@ def test_cells_have_most_of_the_nearest(monkeypatch):
     np.testing.assert_array_equal(search.query(points[:50], 1)[:, 0], np.arange(50))
 
 
+def test_cells_hold_few_distances_at_once(monkeypatch):
+    points = np.concatenate([np.zeros((500, 20)), RNG.normal(size=(500, 20))]).astype(np.float32)
+    cells = Cells(points)
+    inputs = np.zeros((300, 20), dtype=np.float32)
+    right = cells.kneighbors(inputs, 5)
+    sizes = []
+    plain = neighbors_module._exhaustive
+
+    def watched(some, others, number, names):
+        sizes.append(len(some) * len(others))
+        return plain(some, others, number, names)
+
+    monkeypatch.setattr(neighbors_module, "_exhaustive", watched)
+    monkeypatch.setattr(neighbors_module, "_DISTANCES", 4000)
+    np.testing.assert_array_equal(cells.kneighbors(inputs, 5), right)
+    # The first is that of the inputs with the centres.
+    assert max(sizes[1:]) <= 4000
+
+
 def test_cells_with_fewer_points_than_are_asked_for():
     points = RNG.normal(size=(40, 3)).astype(np.float32)
     found = Cells(points).kneighbors(points[:4], 40)
@@ -96,6 +115,19 @@ def test_systems_that_are_kept_serve_other_precisions(kept, monkeypatch):
         digits = {"atol": 1e-12} if kept == 2**30 else {"atol": 1e-5}
         for one, other in zip(found[:3], right[:3], strict=True):
             np.testing.assert_allclose(one, other, **digits)
+
+
+def test_single_precision_is_not_kept_for_precise_observations(monkeypatch):
+    monkeypatch.setattr(local_module, "KEPT_NUMBERS", 2**12)
+    prior = PRIORS["process"]
+    psi = np.asarray(ko.PointBasis(prior, X[:6]).whitened_mean(X))
+    index = np.argsort(cdist(X[:10], X), axis=1)[:, 1:8]
+    rows = Rows(X, psi, np.ones(60))
+    systems = LocalSystems(prior, rows, X[:10], psi[:10], index, keep=True)
+    systems.conditionals(np.ones(60))
+    precision = np.full(60, 1e8)
+    right = local_conditionals(prior, rows._replace(precision=precision), X[:10], psi[:10], index)
+    np.testing.assert_allclose(systems.conditionals(precision).weights, right.weights, atol=1e-10)
 
 
 def test_rows_that_are_all_equal_have_earlier_neighbors():

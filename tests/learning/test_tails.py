@@ -110,3 +110,18 @@ def test_lengthscales_of_columns_are_held_together():
         assert widths == [width] * len(widths)
         assert widths
         assert dataclasses.asdict(found)["scale"][names.index("kernel.lengthscale")] == 1.0
+
+
+def test_a_point_for_every_row_learns_the_kernel_with_the_tails():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3.0, 3.0, (60, 1))
+    y = np.sin(2.0 * x[:, 0]) + 0.1 * rng.normal(size=60)
+    y[::8] += rng.normal(0.0, 8.0, size=8)
+    prior = ko.GaussianProcess(ko.kernels.Matern52())
+    found = {}
+    for number in ("all", 60):
+        _, _, report = ko.fit_hyperparameters(
+            jax.random.key(0), prior, ko.likelihoods.StudentT(scale=0.3), x, y, num_inducing=number
+        )
+        found[number] = report.log_evidence
+    assert abs(found[60] - found["all"]) < 1.0

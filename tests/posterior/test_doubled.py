@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
-from kosambi.likelihoods import Bernoulli, Gaussian, Poisson
+from kosambi.likelihoods import Bernoulli, Gaussian, Huber, Poisson
 from kosambi.posterior import doubled
 
 RNG = np.random.default_rng(0)
@@ -79,3 +79,33 @@ def test_draws_with_neighbours_are_not_reweighted():
     posterior = posterior_of(Gaussian(0.2), F, 4, num_particles=50)
     with pytest.raises(ValueError, match="cannot be reweighted"):
         posterior.reweighted(jax.random.key(1))
+
+
+def test_no_neighbours_are_compared_with_two():
+    found = posterior_of(Gaussian(0.2), F, 0, num_particles=50).certificate()
+    assert (found.num_neighbors, found.num_compared) == (0, 2)
+    assert found.scores[:, 0].tolist() == [0, 0, 2]
+    assert "nats from the one with 2" in str(found)
+
+
+def test_a_loss_without_a_density_has_no_scores():
+    found = posterior_of(Huber(), F, 4, num_particles=50).certificate()
+    assert found.scores is None
+    assert found.divergence > 0
+    assert "not known without a density" in str(found)
+
+
+def test_few_draws_say_so():
+    found = posterior_of(Bernoulli(), (F > 0).astype(float), 4, num_particles=10).certificate()
+    assert any("10 particles" in note for note in found.notes)
+    assert any("25 particles or more" in note for note in found.notes)
+
+
+def test_weights_carry_draws_over_to_twice_as_many():
+    posterior = posterior_of(Gaussian(0.2), F + 0.2 * RNG.normal(size=150), 8)
+    found = posterior.certificate()
+    more = doubled.with_doubled_neighbors(posterior.target)
+    right, _ = ko.sample(jax.random.key(5), more, num_particles=4000)
+    mean = np.asarray(found.weights) @ posterior.particles.whitened
+    error = right.whitened.std(axis=0) * np.sqrt(1.0 / found.effective_draws + 1.0 / 4000)
+    assert np.all(np.abs(mean - right.whitened.mean(axis=0)) < 4.5 * error)

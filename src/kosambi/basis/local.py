@@ -34,8 +34,10 @@ _ROUNDED = 8.0
 # Numbers of the features of all neighbours of one batch, and of their covariances: 2**22 float64 numbers are 32 MiB.
 _NUMBERS = 2**22
 _MOST_THREADS = 8
-KEPT_NUMBERS = 2**30
-"""Numbers of systems that may be kept: four gigabytes in single precision, which it is above an eighth of that."""
+KEPT_NUMBERS = 2**29
+"""Numbers of systems that may be kept: two gigabytes in single precision, which it is above an eighth of that."""
+# What rounding to single precision may change of I + W^½RW^½, which is one at least.
+_ROUNDING_KEPT = 1e-3
 
 
 class Rows(NamedTuple):
@@ -144,18 +146,24 @@ class LocalSystems:
     def _solve(self, part: slice, near: np.ndarray, root: np.ndarray) -> tuple[Array, Array, Array]:
         """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch."""
         features = self._rows.psi[near]
-        if (known := self._kept.get(part.start)) is not None:
+        if (known := self._kept.get(part.start)) is not None and self._is_precise(known[0], root):
             weights, removed = _solved(*known, root)
             return weights, removed, _mixed(weights, features)
         given = self._prior, self._rows.x[near], features
         if not self._keeps:
             block = _on_host if jax.default_backend() == "cpu" else _on_device
             return block(*given, root, self._x[part], self._psi[part])
-        system = residual_blocks(*given, self._x[part], self._psi[part])
-        gram, toward = (each.astype(self._dtype, copy=False) for each in system)
-        self._kept[part.start] = gram, toward
+        gram, toward = residual_blocks(*given, self._x[part], self._psi[part])
+        self._kept[part.start] = gram.astype(self._dtype, copy=False), toward.astype(self._dtype, copy=False)
         weights, removed = _solved(gram, toward, root)
         return weights, removed, _mixed(weights, features)
+
+    def _is_precise(self, gram: np.ndarray, root: np.ndarray) -> bool:
+        """Whether what was kept has digits enough for such precisions."""
+        if gram.dtype == np.float64:
+            return True
+        most = float(np.max(np.square(root) * np.einsum("tkk->tk", gram), initial=0.0))
+        return gram.shape[1] * float(np.finfo(np.float32).eps) * most < _ROUNDING_KEPT
 
 
 def _num_below(left: np.ndarray, variance: np.ndarray, rounding: float) -> int:

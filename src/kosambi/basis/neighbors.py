@@ -30,6 +30,8 @@ PROBED = 12
 _MARGIN, _GROWTH, _RETRIES = 1.6, 4.0 / 3.0, 4
 # Points that their dimension is estimated from, those whose distances are taken, and rows whose distances are held.
 _SAMPLE, _ASKED, _ROWS_AT_ONCE = 2000, 200, 2**14
+# Distances that are held at once.
+_DISTANCES = 2**25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,7 +171,9 @@ class Cells:
             asked = np.concatenate([self.members[self.starts[c] : self.starts[c + 1]] for c in names[:enough]])
             if len(asked) < n_neighbors:
                 asked = np.arange(len(self.points))
-            found[group] = _exhaustive(inputs[group], self.points[asked], n_neighbors, asked)
+            points = self.points[asked]
+            for part in _split(group, max(1, _DISTANCES // len(asked))):
+                found[part] = _exhaustive(inputs[part], points, n_neighbors, asked)
         return found
 
     def _nearest_cells(self, inputs: np.ndarray, number: int) -> Int[np.ndarray, "Q c"]:

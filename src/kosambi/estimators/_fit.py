@@ -66,7 +66,7 @@ def fitted(
     if (few is not None or (near and number == "auto")) and (is_asked or leaves_much(model.prior, rows)):
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
         scaled = rows.x / column_scales(model.prior.kernel, rows.x)
-        size = min(near_points(likelihood), len(np.unique(rows.x, axis=0))) if few is None else few
+        size = min(near_points(len(rows.y), likelihood), len(np.unique(rows.x, axis=0))) if few is None else few
         chosen = inducing.kmeans(key_points, scaled, size)
         points = rows.x[chosen]
         if is_learned and isinstance(model.likelihood, Gaussian):

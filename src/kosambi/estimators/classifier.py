@@ -43,7 +43,8 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
             than two classes as many as explain 99.9 % of the prior variance at the data, at most 4√N; "all" for every
             distinct row.
         n_neighbors: m, how many near rows inform what the points leave open at an input; 0 for none; "auto", or None,
-            for none up to 5000 rows, and as many as take some minutes at most above, beside 64 points.
+            for none up to 5000 rows, and as many as take some minutes at most above, beside 512 points (64
+            at least for very many rows).
         n_samples: J, how many functions are drawn.
         hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
         sampler: see `kosambi.sample`.

@@ -39,7 +39,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             distinct row.
         n_neighbors: m, how many near rows inform what the points leave open at an input; 0 for none; "auto", or None,
             for none up to 5000 rows (8000 with Gaussian noise), and as many as take some minutes at most above, beside
-            512 points (64 for other likelihoods).
+            512 points (64 at least for very many rows of other likelihoods).
         n_samples: J, how many functions are drawn.
         hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
         sampler: see `kosambi.sample`.

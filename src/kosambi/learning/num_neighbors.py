@@ -21,9 +21,10 @@ from kosambi.target.neighbors import as_num_neighbors, without_neighbors
 
 NEAR_ROWS, NEAR_ROWS_GAUSSIAN = 5_000, 8_000
 """Rows above which near data are asked; below, points can carry them, with Gaussian noise as many as there are rows."""
-NEAR_POINTS, NEAR_POINTS_DRAWN = 512, 64
-"""Points beside neighbours; the second where w is drawn in steps, more of them the more points there are, and where an
-observation says less than a number does."""
+NEAR_POINTS, FEWEST_POINTS = 512, 64
+"""Points beside neighbours; the second, at least, of very many rows where w is drawn in steps."""
+POINTS_AND_ROWS = 1e7
+"""Their product with the rows, at most, where w is drawn in steps."""
 WORK, WORK_WITH_SITES = 2.0e11, 6.0e9
 """What is affordable: rows times points times squared neighbours, and rows times cubed neighbours where sites take some
 rounds."""
@@ -44,9 +45,17 @@ def as_neighbors(name: str, value: object) -> int | str:
     return as_num_neighbors(name, value)
 
 
-def near_points(likelihood: AbstractLikelihood) -> int:
-    """How many points stand beside neighbours."""
-    return NEAR_POINTS if isinstance(likelihood, Gaussian) else NEAR_POINTS_DRAWN
+def near_points(num_rows: int, likelihood: AbstractLikelihood) -> int:
+    """How many points stand beside neighbours; where w is drawn in steps, fewer of them for very many rows.
+
+    >>> import kosambi as ko
+    >>> [near_points(number, ko.likelihoods.Bernoulli()) for number in (8_000, 50_000, 500_000)]
+    [512, 128, 64]
+    """
+    if isinstance(likelihood, Gaussian):
+        return NEAR_POINTS
+    affordable = 2 ** math.floor(math.log2(max(1.0, POINTS_AND_ROWS / max(num_rows, 1))))
+    return max(min(FEWEST_POINTS, NEAR_POINTS), min(affordable, NEAR_POINTS))
 
 
 def enough_neighbors(num_rows: int, likelihood: AbstractLikelihood) -> int:

@@ -108,7 +108,7 @@ class WithPoints(AbstractStrategy):
         has_seen_all = not self._can_move and found.num_rows >= len(task.counting)
         if self._in_batches or has_seen_all:
             # With every distinct row a point, nothing is left unexplained.
-            return found
+            return found if isinstance(self._without, WithoutPoints) else self._without.search(found)
         task.show.update("moving inducing points")
         given = dataclasses.replace(found, model=found.model._replace(likelihood=self._likelihood(found, self._rows)))
         vector, rounds, both = task.layout.vector(found.model), 1, self._evaluator(given)

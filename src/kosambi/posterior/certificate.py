@@ -69,6 +69,8 @@ class Certificate:
     """What limits the trust in these numbers."""
     num_neighbors: int | None = None
     """m, where near data inform the residual: the divergence is then KL(Π_m, Π_2m), and weights carry over to Π_2m."""
+    num_compared: int | None = None
+    """2m; 2 where m is zero."""
     scores: Float[Array, "3 2"] | None = None
     """With neighbours, 0, m and 2m of them, and the mean log density of some rows given so many others near them."""
 
@@ -99,15 +101,18 @@ class Certificate:
         KL is the estimate with two standard errors, or the proven bound if that is less; 1 where neither is known.
         """
         known = [] if self.bound is None else [self.bound]
-        if np.isfinite(self.standard_error) and self.can_reweight:
+        if self.standard_error == 0.0 or (np.isfinite(self.standard_error) and self.can_reweight):
             known.append(self.divergence + 2.0 * self.standard_error)
         return float(min(1.0, np.sqrt(0.5 * min(known)))) if known else 1.0
 
     def __str__(self) -> str:
         lines = [_first_line(self)]
-        if self.scores is not None:
-            each = ", ".join(f"{score:.4g} with {number:.0f}" for number, score in self.scores)
-            lines.append(f"  log density of rows given others near them, nats per observation: {each} neighbours")
+        if self.num_neighbors is not None:
+            each = ", ".join(
+                f"{score:.4g} with {number:.0f}" for number, score in ([] if self.scores is None else self.scores)
+            )
+            each = f"{each} neighbours" if each else "not known without a density of y"
+            lines.append(f"  log density of rows given others near them, nats per observation: {each}")
         elif self.bound != 0.0:
             theorem = self.bounds.theorem
             lines.append(
@@ -151,7 +156,7 @@ def _first_line(certificate: Certificate) -> str:
     if certificate.num_neighbors is not None:
         return (
             f"The distribution of the coordinates with {certificate.num_neighbors} neighbours is "
-            f"{certificate.divergence:.3g}{error} nats from the one with {2 * certificate.num_neighbors}: {words}."
+            f"{certificate.divergence:.3g}{error} nats from the one with {certificate.num_compared}: {words}."
         )
     return (
         f"The distribution that was sampled from is {certificate.divergence:.3g}{error} nats from the best one with "
@@ -291,8 +296,8 @@ def doubts(target: Target, found: Certificate) -> list[str]:
         )
     if found.quadrature_error > 0.1 * max(found.divergence, 1e-6):
         notes.append(
-            f"numerical integration is good to {found.quadrature_error:.1g} nats only; "
-            "`certificate(num_nodes=...)` asks for more"
+            f"numerical integration is good to {found.quadrature_error:.1g} nats only"
+            + ("; `certificate(num_nodes=...)` asks for more" if found.num_neighbors is None else "")
         )
     return notes
 

@@ -34,18 +34,19 @@ def certify_neighbors(
     notes = origin_notes(report, reweighting, particles)
     more, number = with_doubled_neighbors(target), target.neighborhood.num_neighbors
     assert more.neighborhood is not None
-    count, u = particles.num_particles, particles.coordinates
-    weights, pareto_k, quadrature = np.full(count, 1.0 / count), -np.inf, 0.0
-    if isinstance(target.term, QuadraticTerm) and isinstance(more.term, QuadraticTerm):
-        divergence, error = gaussian_divergence(target.term, more.term), 0.0
+    u, quadrature = particles.coordinates, 0.0
+    with np.errstate(invalid="ignore"):
+        delta = np.asarray(more.potential(u)) - np.asarray(target.potential(u))
+    weights, pareto_k = smoothed_weights(-delta)
+    is_closed = isinstance(target.term, QuadraticTerm) and isinstance(more.term, QuadraticTerm)
+    if is_closed:
+        divergence, error = gaussian_divergence(target.term, more.term), 0.0  # type: ignore[arg-type]
     else:
-        with np.errstate(invalid="ignore"):
-            delta = np.asarray(more.potential(u)) - np.asarray(target.potential(u))
         divergence, error = divergence_estimate(delta)
-        weights, pareto_k = smoothed_weights(-delta)
         quadrature = float(np.max(np.asarray(more.quadrature_error(u)) + np.asarray(target.quadrature_error(u))))
     rows, w = some_rows(target), np.asarray(particles.whitened)
-    asked = ((0, target), (number, target), (2 * number, more))
+    asked = ((0, target), (number, target), (more.neighborhood.num_neighbors, more))
+    can_score = target.likelihood.is_density and len(rows) > 0
     residual = np.asarray(target.basis.residual_variance(target.x))
     found = Certificate(
         divergence=divergence,
@@ -60,13 +61,14 @@ def certify_neighbors(
         quadrature_error=quadrature,
         notes=tuple(notes),
         num_neighbors=number,
-        scores=np.array([(each, left_out_score(one, w, rows, each)) for each, one in asked]),
+        num_compared=more.neighborhood.num_neighbors,
+        scores=np.array([(m, left_out_score(one, w, rows, m)) for m, one in asked]) if can_score else None,
     )
-    return found if not pareto_k > -np.inf else dataclasses.replace(found, notes=(*notes, *doubts(target, found)))
+    return found if is_closed else dataclasses.replace(found, notes=(*notes, *doubts(target, found)))
 
 
 def with_doubled_neighbors(target: Target) -> Target:
-    """The same model and data with 2m neighbours, and sites that suit them."""
+    """The same model and data with 2m neighbours (two where there are none), and sites that suit them."""
     assert target.neighborhood is not None
     return target.with_potential("neighbors", num_neighbors=2 * max(1, target.neighborhood.num_neighbors))
 

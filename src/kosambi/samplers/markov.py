@@ -71,12 +71,15 @@ def run(
     is_double = dtype == np.float64
     num_chains = len(start.w) if sampler.needs_gradients_only and is_double else None
     found = padded_frame(target, modes, num_chains)
-    segment, log = _moved(keys, sampler, found, start.w, progress, dtype, stop)
+    has_modes = len(modes.potentials) > 1
+    segment, log = _moved(keys, sampler, found, start.w, progress, dtype, stop, has_modes)
     is_tabulated = isinstance(found, RemainderFrame) and found.is_tabulated and not stop.happened
     if is_tabulated and _table_error(target, found, segment) > TABLE_ERROR:  # type: ignore[arg-type]
         # Particles have been where the tables do not reach.
         found = padded_frame(target, modes, num_chains, use_tables=False)
-        segment, log = _moved(split(again, 3), sampler, found, start.w, progress, dtype, stop)
+        steps = int(segment.step)
+        segment, log = _moved(split(again, 3), sampler, found, start.w, progress, dtype, stop, has_modes)
+        log.first_steps, log.first_gradients = log.first_steps + steps, log.first_gradients + steps
     interrupted = stop.happened
     # Without what was added to the coordinates.
     w = np.asarray(segment.state.whitened, dtype=np.float64)
@@ -97,13 +100,14 @@ def _moved(
     progress: Progress,
     dtype: Any,
     stop: Interruption,
+    has_modes: bool,
 ) -> tuple[Segment, _Log]:
-    """Chains from w to convergence."""
+    """Chains from w to convergence; `has_modes` says that there are several modes."""
     init_key, step_key, fill_key = keys
     begun = padded_start(fill_key, w, found)
     # Products in float32 stay so where all else is in float64.
     frame = lift(found, None if dtype == np.float64 else dtype)
-    log = _Log(progress, int(sampler.max_steps))
+    log = _Log(progress, int(sampler.max_steps), has_modes)
     segment, work = _segment.begin(sampler, frame, init_key, lift(begun, dtype), NUM_SUPERCHAINS)
     log.count(work)
     with stop:
@@ -128,8 +132,8 @@ def _table_error(target: Target, frame: RemainderFrame, segment: Segment) -> flo
 class _Log:
     """What the report and the progress line need from the segments."""
 
-    def __init__(self, progress: Progress, limit: int) -> None:
-        self.progress, self.limit = progress, limit
+    def __init__(self, progress: Progress, limit: int, has_modes: bool) -> None:
+        self.progress, self.limit, self.has_modes = progress, limit, has_modes
         self.last: Segment | None = None
         self.seconds_per_step = np.inf
         self.first_steps, self.first_gradients = 0, 0
@@ -209,7 +213,8 @@ def _sample(sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, segment: 
         fresh = False
         if int(segment.step) < review or bool(segment.converged) or repeats == MAX_ADAPTATIONS:
             continue
-        if review >= HOPELESS_AFTER and float(np.max(np.asarray(segment.r_hats))) > HOPELESS:
+        hopeless = log.has_modes and float(np.max(np.asarray(segment.r_hats))) > HOPELESS
+        if review >= HOPELESS_AFTER and hopeless:
             # Modes between which no particle passes: eight times as many steps would end with the same warning.
             break
         accepted = float(np.mean(np.asarray(segment.moments.accepted))) / int(segment.moments.steps)

@@ -251,7 +251,11 @@ class _Around:
             return None
         width = widths(psi, np.asarray(self.term.psi), self.positions)
         groups = tabulated(self.potential, self.centre, self.rows, curvature, width)
-        if groups is None or not _is_right(total(groups, width, change), right):
+        if groups is None:
+            return None
+        # As they are used, in the precision of the products.
+        groups = [group._replace(coefficients=group.coefficients.astype(psi.dtype)) for group in groups]
+        if not _is_right(total(groups, width, change), right):
             return None
         tables = (RowTable(psi[group.rows], width[group.rows], group.coefficients) for group in groups)
         return tuple(RowTable(*(each.astype(psi.dtype) for each in table)) for table in tables)

@@ -79,10 +79,11 @@ def widths(
 ) -> Float[np.ndarray, " N"]:
     """Δ of every row, from ψA, and from ψ where there are several modes."""
     own = REACH * np.sqrt(np.einsum("nl,nl->n", psi, psi, dtype=np.float64))
+    farthest = np.zeros_like(own)
     for other in modes[1:]:
-        own = np.maximum(own, own + np.abs(features @ (other - modes[0])))
+        farthest = np.maximum(farthest, np.abs(features @ (other - modes[0])))
     # A row that no coordinate moves has a table all the same.
-    return np.maximum(own, 1e-30)
+    return np.maximum(own + farthest, 1e-30)
 
 
 class Group(NamedTuple):

@@ -13,6 +13,7 @@ less and less, so that nothing jumps where others take their places.
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -103,7 +104,7 @@ class Neighborhood(Module):
         if not len(said) or not self.num_neighbors:
             return Near(np.zeros((len(x), 0), dtype=np.int64), np.ones((len(x), 0)))
         rows = np.asarray(self.x)[said] / self.scales
-        near = Nearest(rows).query(x / self.scales, self.num_neighbors + 1)
+        near = _search(self, rows).query(x / self.scales, self.num_neighbors + 1)
         if near.shape[1] <= self.num_neighbors:
             return Near(said[near], np.ones(near.shape))
         apart = np.sqrt(np.sum(np.square((x / self.scales)[:, None] - rows[near]), axis=2))
@@ -121,6 +122,16 @@ class Neighborhood(Module):
         offset = np.asarray(basis.prior.mean_at(x)) if len(x) else np.empty(0)
         error = np.asarray(self.location) - np.asarray(self.mean)
         return conditional_of(self.local(basis, x, near), near.rows, offset, error)
+
+
+_searches: weakref.WeakKeyDictionary[Neighborhood, Nearest] = weakref.WeakKeyDictionary()
+
+
+def _search(neighborhood: Neighborhood, rows: Float[np.ndarray, "n D"]) -> Nearest:
+    """What finds the nearest rows, made once: predictions ask block by block."""
+    if neighborhood not in _searches:
+        _searches[neighborhood] = Nearest(rows)
+    return _searches[neighborhood]
 
 
 def taper(distance: Array, next_distance: Array, num_columns: int, numpy: Any) -> Array:
