@@ -20,8 +20,6 @@ if jax.config.jax_compilation_cache_dir is None:
     jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    # With a limit JAX locks the folder, so that no worker reads what another is just writing.
-    jax.config.update("jax_compilation_cache_max_size", 2**33)
 # Memory maps of a process above which compiled programs are thrown away: at 65,530 the compiler crashes.
 MOST_MAPS = 30_000
 # Later than a user's process does, since tests come back to the same shapes again and again.

@@ -75,25 +75,6 @@ def test_cells_have_most_of_the_nearest(monkeypatch):
     np.testing.assert_array_equal(search.query(points[:50], 1)[:, 0], np.arange(50))
 
 
-def test_cells_hold_few_distances_at_once(monkeypatch):
-    points = np.concatenate([np.zeros((500, 20)), RNG.normal(size=(500, 20))]).astype(np.float32)
-    cells = Cells(points)
-    inputs = np.zeros((300, 20), dtype=np.float32)
-    right = cells.kneighbors(inputs, 5)
-    sizes = []
-    plain = neighbors_module._exhaustive
-
-    def watched(some, others, number, names):
-        sizes.append(len(some) * len(others))
-        return plain(some, others, number, names)
-
-    monkeypatch.setattr(neighbors_module, "_exhaustive", watched)
-    monkeypatch.setattr(neighbors_module, "_DISTANCES", 4000)
-    np.testing.assert_array_equal(cells.kneighbors(inputs, 5), right)
-    # The first is that of the inputs with the centres.
-    assert max(sizes[1:]) <= 4000
-
-
 def test_cells_with_fewer_points_than_are_asked_for():
     points = RNG.normal(size=(40, 3)).astype(np.float32)
     found = Cells(points).kneighbors(points[:4], 40)

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from kosambi._core import compilation
+
 PROGRAM = """
 import jax, kosambi as ko
 ko.GaussianProcess(ko.kernels.Matern52()).covariance([[0.0], [1.0]])
@@ -51,3 +53,8 @@ def test_the_user_says_where(tmp_path, variables, expected):
     (tmp_path / "file").write_text("")
     variables = {name: value.format(home=tmp_path) for name, value in variables.items()}
     assert run(tmp_path, **variables) == expected.format(home=tmp_path)
+
+
+def test_options_that_this_version_does_not_know_are_left_out(monkeypatch):
+    monkeypatch.setattr(compilation, "_FASTER", {"xla_cpu_no_such_option": True})
+    assert compilation.cpu_options.__wrapped__() == {}

@@ -101,3 +101,16 @@ def test_particles_that_hardly_moved_have_not_converged():
 def test_few_particles_of_the_diffusion_cannot_be_judged():
     with pytest.warns(ko.errors.ConvergenceWarning, match="cannot be judged"):
         ko.sample(jax.random.key(0), single(lk.Bernoulli(), 1.0, 1.0), ko.samplers.EulerMaruyama(0.1, 1000), 10)
+
+
+def test_modes_that_no_particle_leaves_end_a_run_early():
+    """Two observations of one number that contradict each other: a mode at each, and nothing between."""
+    prior = ko.GaussianProcess(ko.kernels.SquaredExponential(1.0, 25.0))
+    likelihood = lk.StudentT(3.0, 0.02)
+    target = ko.Target(ko.PointBasis(prior, [[0.0]]), likelihood, [[0.0], [0.0]], [-5.0, 5.0], "projected")
+    mala = ko.samplers.MALA(max_steps=20_000)
+    with pytest.warns(ko.errors.ConvergenceWarning, match="do not pass between them"):
+        report = ko.sample(jax.random.key(0), target, sampler=mala)[1]
+    assert not report.converged
+    assert report.r_hat > _markov.HOPELESS
+    assert report.steps < 2500

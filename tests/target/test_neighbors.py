@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi.target import data_terms, neighborhood
+from kosambi.target import data_terms, neighborhood, sites
 from kosambi.target.marginal_term import MarginalTerm
 
 lk = ko.likelihoods
@@ -209,3 +209,16 @@ def test_least_squares_in_blocks_of_rows(monkeypatch):
         np.testing.assert_allclose(part.root.T @ part.root, whole.root.T @ whole.root, atol=1e-12)
         np.testing.assert_allclose(part.root.T @ part.aim, whole.root.T @ whole.aim, atol=1e-12)
         assert float(part.constant) == pytest.approx(float(whole.constant), rel=1e-12)
+
+
+def test_sites_settle_when_all_rows_do_or_all_but_a_few_of_very_many():
+    still, one = np.zeros(200), np.zeros(200)
+    one[7] = 1.0
+    assert sites._has_settled(still)
+    assert not sites._has_settled(one)
+    many = np.zeros(3 * sites.MANY)
+    many[:3] = 1.0
+    assert sites._has_settled(many)
+    many[3] = 1.0
+    assert not sites._has_settled(many)
+    assert sites._has_settled(np.zeros(0))

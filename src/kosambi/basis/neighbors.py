@@ -16,6 +16,7 @@ determine it: the same on every machine, and whatever order the rows were given 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -28,10 +29,8 @@ PROBED = 12
 """Cells that are looked at for each input, at least."""
 # Neighbours asked for, in multiples of m, the growth of the structures, and how often too few are asked for again.
 _MARGIN, _GROWTH, _RETRIES = 1.6, 4.0 / 3.0, 4
-# Points that their dimension is estimated from, those whose distances are taken, and rows whose distances are held.
-_SAMPLE, _ASKED, _ROWS_AT_ONCE = 2000, 200, 2**14
-# Distances that are held at once.
-_DISTANCES = 2**25
+# Points that their dimension is estimated from, and those whose distances are taken.
+_SAMPLE, _ASKED = 2000, 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,9 +120,7 @@ class Nearest:
         if len(points) > MOST_EXHAUSTIVE:
             self.search = Cells(near)
             return
-        from sklearn.neighbors import NearestNeighbors
-
-        self.search = NearestNeighbors(algorithm="brute").fit(near)
+        self.search = _exhaustive(near)
 
     def query(self, inputs: Float[np.ndarray, "Q D"], number: int) -> Int[np.ndarray, "Q k"]:
         """Numbers of the `number` points, at most as many as there are, that are nearest to each input, in order."""
@@ -147,8 +144,8 @@ class Cells:
         self.points, number = points, int(np.sqrt(len(points)))
         clusters = MiniBatchKMeans(number, batch_size=4096, max_iter=2, n_init=1, init="random", random_state=0)
         some = np.linspace(0, len(points) - 1, min(len(points), 50 * number)).astype(int)
-        self.centres = clusters.fit(points[some]).cluster_centers_.astype(np.float32)
-        label = self._nearest_cells(points, 1)[:, 0]
+        self.centres = _exhaustive(clusters.fit(points[some]).cluster_centers_.astype(np.float32))
+        label = self.centres.kneighbors(points, 1, return_distance=False)[:, 0]
         self.members = np.argsort(label, kind="stable")
         self.starts = np.searchsorted(label[self.members], np.arange(number + 1))
 
@@ -157,7 +154,8 @@ class Cells:
     ) -> Int[np.ndarray, "Q k"]:
         """Numbers of points, as scikit-learn's `NearestNeighbors` has it."""
         del return_distance
-        cells = self._nearest_cells(inputs, PROBED)
+        probed = min(PROBED, len(self.starts) - 1)
+        cells = self.centres.kneighbors(inputs, probed, return_distance=False)
         found = np.empty((len(inputs), n_neighbors), dtype=np.int64)
         # Inputs with the same nearest cell share the others for the most part: all of theirs are asked together.
         order = np.argsort(cells[:, 0], kind="stable")
@@ -171,30 +169,16 @@ class Cells:
             asked = np.concatenate([self.members[self.starts[c] : self.starts[c + 1]] for c in names[:enough]])
             if len(asked) < n_neighbors:
                 asked = np.arange(len(self.points))
-            points = self.points[asked]
-            for part in _split(group, max(1, _DISTANCES // len(asked))):
-                found[part] = _exhaustive(inputs[part], points, n_neighbors, asked)
+            near = _exhaustive(self.points[asked]).kneighbors(inputs[group], n_neighbors, return_distance=False)
+            found[group] = asked[near]
         return found
 
-    def _nearest_cells(self, inputs: np.ndarray, number: int) -> Int[np.ndarray, "Q c"]:
-        every = np.arange(len(self.centres))
-        number = min(number, len(every))
-        parts = [_exhaustive(part, self.centres, number, every) for part in _split(inputs, _ROWS_AT_ONCE)]
-        return np.concatenate(parts)
 
+def _exhaustive(points: Float[np.ndarray, "N D"]) -> Any:
+    """scikit-learn's search of all points, which holds few distances at once."""
+    from sklearn.neighbors import NearestNeighbors
 
-def _exhaustive(inputs: np.ndarray, points: np.ndarray, number: int, names: np.ndarray) -> Int[np.ndarray, "Q k"]:
-    """Names of the nearest points, in order."""
-    apart = np.sum(np.square(points), axis=1) - 2.0 * (inputs @ points.T)
-    if number >= len(points):
-        return names[np.argsort(apart, axis=1, kind="stable")[:, :number]]
-    near = np.argpartition(apart, number - 1, axis=1)[:, :number]
-    rank = np.argsort(np.take_along_axis(apart, near, 1), axis=1, kind="stable")
-    return names[np.take_along_axis(near, rank, 1)]
-
-
-def _split(inputs: np.ndarray, size: int) -> list[np.ndarray]:
-    return [inputs[start : start + size] for start in range(0, len(inputs), size)]
+    return NearestNeighbors(algorithm="brute").fit(points)
 
 
 def _dimension(points: Float[np.ndarray, "N D"]) -> float:

@@ -92,7 +92,7 @@ class AbstractPosterior:
         times as long as the potential with m, and the log density of some rows given others, with none, m and 2m.
 
         Arguments:
-            num_nodes: of the quadrature of Π*; chosen from the residual when None. Without meaning for neighbours.
+            num_nodes: of the quadrature of Π*, with neighbours of Π_m and Π_2m; chosen from the residual when None.
 
         >>> import jax, numpy as np, kosambi as ko
         >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
@@ -103,11 +103,8 @@ class AbstractPosterior:
         >>> certificate.divergence < certificate.bound < certificate.bounds.theorem
         True
         """
-        if self.target.neighborhood is not None:
-            return certify_neighbors(self.target, self.particles, report=self.report, reweighting=self.reweighting)
-        return certify(
-            self.target, self.particles, report=self.report, reweighting=self.reweighting, num_nodes=num_nodes
-        )
+        judge = certify if self.target.neighborhood is None else certify_neighbors
+        return judge(self.target, self.particles, report=self.report, reweighting=self.reweighting, num_nodes=num_nodes)
 
     def reweighted(self: Self, key: Key, *, num_nodes: int | None = None) -> Self:
         """The posterior with draws from the best distribution with the same coordinates: these, taken again by weight.

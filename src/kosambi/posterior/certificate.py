@@ -16,6 +16,7 @@ the distribution with twice as many neighbours (`kosambi.posterior.doubled`).
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -164,6 +165,26 @@ def _first_line(certificate: Certificate) -> str:
     )
 
 
+class ResidualFacts(NamedTuple):
+    """How much of the prior variance the coordinates leave, as `Certificate` has it."""
+
+    residual_share: float
+    residual_trace: float
+    remainder: float
+
+    @classmethod
+    def of(cls, target: Target, residual: Float[np.ndarray, " N"] | None = None) -> ResidualFacts:
+        """Of a target; `residual` are its residual variances at the data, where they are known."""
+        basis = target.basis
+        if residual is None:
+            residual = np.asarray(basis.residual_variance(target.x))
+        trace, remainder = float(np.sum(residual)), float(np.mean(residual))
+        if isinstance(basis.prior, GaussianRandomElement) and isinstance(basis.prior.measure, PointMeasure):
+            measure = basis.prior.measure
+            remainder = float(np.sum(measure.weights * np.asarray(basis.residual_variance(measure.points))))
+        return cls(trace / float(np.sum(np.asarray(basis.prior.variance(target.x)))), trace, remainder)
+
+
 def certify(
     target: Target,
     particles: Particles,
@@ -185,7 +206,6 @@ def certify(
     if num_nodes is not None:
         as_count("num_nodes", num_nodes)
     residual = np.asarray(target.basis.residual_variance(target.x))
-    prior = np.asarray(target.basis.prior.variance(target.x))
     bounds = divergence_bounds(target.likelihood, np.asarray(target.y), residual, target.weights)
     count = particles.num_particles
     divergence, error, pareto_k, quadrature = 0.0, 0.0, -np.inf, 0.0
@@ -203,9 +223,7 @@ def certify(
         standard_error=error,
         bounds=bounds,
         full_bound=_full_bound(target, residual),
-        residual_share=float(np.sum(residual) / np.sum(prior)),
-        residual_trace=float(np.sum(residual)),
-        remainder=mean_residual(target, residual),
+        **ResidualFacts.of(target, residual)._asdict(),
         pareto_k=pareto_k,
         weights=weights,
         quadrature_error=quadrature,
@@ -297,7 +315,7 @@ def doubts(target: Target, found: Certificate) -> list[str]:
     if found.quadrature_error > 0.1 * max(found.divergence, 1e-6):
         notes.append(
             f"numerical integration is good to {found.quadrature_error:.1g} nats only"
-            + ("; `certificate(num_nodes=...)` asks for more" if found.num_neighbors is None else "")
+            "; `certificate(num_nodes=...)` asks for more"
         )
     return notes
 
@@ -313,11 +331,3 @@ def _full_bound(target: Target, residual: Float[np.ndarray, " N"]) -> float | No
     root, aim = np.asarray(term.root), np.asarray(term.aim)
     rest = float(np.sum(precision * np.square(error)) - np.sum(np.square(aim)))
     return gaussian_gap(root, aim, rest, float(np.sum(precision * residual)))
-
-
-def mean_residual(target: Target, residual: Float[np.ndarray, " N"]) -> float:
-    """R_M, given the residual variances at the data."""
-    prior = target.basis.prior
-    if isinstance(prior, GaussianRandomElement) and isinstance(prior.measure, PointMeasure):
-        return float(np.sum(prior.measure.weights * np.asarray(target.basis.residual_variance(prior.measure.points))))
-    return float(np.mean(residual))

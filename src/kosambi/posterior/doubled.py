@@ -14,7 +14,8 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi.posterior.certificate import Certificate, divergence_estimate, doubts, mean_residual, origin_notes
+from kosambi._core.checks import as_count
+from kosambi.posterior.certificate import Certificate, ResidualFacts, divergence_estimate, doubts, origin_notes
 from kosambi.posterior.importance import smoothed_weights
 from kosambi.samplers import Particles, Report
 from kosambi.target import Target
@@ -27,13 +28,23 @@ NUM_ROWS = 1000
 
 
 def certify_neighbors(
-    target: Target, particles: Particles, *, report: Report | None = None, reweighting: Certificate | None = None
+    target: Target,
+    particles: Particles,
+    *,
+    report: Report | None = None,
+    reweighting: Certificate | None = None,
+    num_nodes: int | None = None,
 ) -> Certificate:
     """The distance from the distribution with twice as many neighbours, and what they predict of rows of the data."""
     assert target.neighborhood is not None
+    if num_nodes is not None:
+        as_count("num_nodes", num_nodes)
+        target = target.with_potential("neighbors", num_nodes=num_nodes)
     notes = origin_notes(report, reweighting, particles)
-    more, number = with_doubled_neighbors(target), target.neighborhood.num_neighbors
+    more = with_doubled_neighbors(target, num_nodes)
+    assert target.neighborhood is not None
     assert more.neighborhood is not None
+    number = target.neighborhood.num_neighbors
     u, quadrature = particles.coordinates, 0.0
     with np.errstate(invalid="ignore"):
         delta = np.asarray(more.potential(u)) - np.asarray(target.potential(u))
@@ -47,15 +58,12 @@ def certify_neighbors(
     rows, w = some_rows(target), np.asarray(particles.whitened)
     asked = ((0, target), (number, target), (more.neighborhood.num_neighbors, more))
     can_score = target.likelihood.is_density and len(rows) > 0
-    residual = np.asarray(target.basis.residual_variance(target.x))
     found = Certificate(
         divergence=divergence,
         standard_error=error,
         bounds=DivergenceBounds(None, None, None, "none is known where near data inform the residual"),
         full_bound=None,
-        residual_share=float(np.sum(residual) / np.sum(np.asarray(target.basis.prior.variance(target.x)))),
-        residual_trace=float(np.sum(residual)),
-        remainder=mean_residual(target, residual),
+        **ResidualFacts.of(target)._asdict(),
         pareto_k=pareto_k,
         weights=weights,
         quadrature_error=quadrature,
@@ -67,10 +75,11 @@ def certify_neighbors(
     return found if is_closed else dataclasses.replace(found, notes=(*notes, *doubts(target, found)))
 
 
-def with_doubled_neighbors(target: Target) -> Target:
+def with_doubled_neighbors(target: Target, num_nodes: int | None = None) -> Target:
     """The same model and data with 2m neighbours (two where there are none), and sites that suit them."""
     assert target.neighborhood is not None
-    return target.with_potential("neighbors", num_neighbors=2 * max(1, target.neighborhood.num_neighbors))
+    number = 2 * max(1, target.neighborhood.num_neighbors)
+    return target.with_potential("neighbors", num_nodes=num_nodes, num_neighbors=number)
 
 
 def gaussian_divergence(one: QuadraticTerm, other: QuadraticTerm) -> float:

@@ -77,9 +77,9 @@ def run(
     if is_tabulated and _table_error(target, found, segment) > TABLE_ERROR:  # type: ignore[arg-type]
         # Particles have been where the tables do not reach.
         found = padded_frame(target, modes, num_chains, use_tables=False)
-        steps = int(segment.step)
+        steps, gradients = log.first_steps + int(segment.step), log.first_gradients + int(segment.gradients)
         segment, log = _moved(split(again, 3), sampler, found, start.w, progress, dtype, stop, has_modes)
-        log.first_steps, log.first_gradients = log.first_steps + steps, log.first_gradients + steps
+        log.first_steps, log.first_gradients = log.first_steps + steps, log.first_gradients + gradients
     interrupted = stop.happened
     # Without what was added to the coordinates.
     w = np.asarray(segment.state.whitened, dtype=np.float64)
@@ -107,12 +107,12 @@ def _moved(
     begun = padded_start(fill_key, w, found)
     # Products in float32 stay so where all else is in float64.
     frame = lift(found, None if dtype == np.float64 else dtype)
-    log = _Log(progress, int(sampler.max_steps), has_modes)
+    log = _Log(progress, int(sampler.max_steps))
     segment, work = _segment.begin(sampler, frame, init_key, lift(begun, dtype), NUM_SUPERCHAINS)
     log.count(work)
     with stop:
         segment = _adapt(sampler, frame, step_key, segment, log)
-        segment = _sample(sampler, frame, step_key, segment, log)
+        segment = _sample(sampler, frame, step_key, segment, log, has_modes)
     if stop.happened and log.last is not None:
         # What the last complete segment left is still there.
         segment = log.last
@@ -132,8 +132,8 @@ def _table_error(target: Target, frame: RemainderFrame, segment: Segment) -> flo
 class _Log:
     """What the report and the progress line need from the segments."""
 
-    def __init__(self, progress: Progress, limit: int, has_modes: bool) -> None:
-        self.progress, self.limit, self.has_modes = progress, limit, has_modes
+    def __init__(self, progress: Progress, limit: int) -> None:
+        self.progress, self.limit = progress, limit
         self.last: Segment | None = None
         self.seconds_per_step = np.inf
         self.first_steps, self.first_gradients = 0, 0
@@ -201,7 +201,9 @@ def _adapt(
     return segment
 
 
-def _sample(sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, segment: Segment, log: _Log) -> Segment:
+def _sample(
+    sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, segment: Segment, log: _Log, has_modes: bool
+) -> Segment:
     segment, fresh, repeats = _segment.forget(segment), True, 0
     while int(segment.step) < log.limit and not bool(segment.converged):
         # The clock cuts segments but decides nothing: tuning is looked at after fixed numbers of steps.
@@ -213,7 +215,7 @@ def _sample(sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, segment: 
         fresh = False
         if int(segment.step) < review or bool(segment.converged) or repeats == MAX_ADAPTATIONS:
             continue
-        hopeless = log.has_modes and float(np.max(np.asarray(segment.r_hats))) > HOPELESS
+        hopeless = has_modes and float(np.max(np.asarray(segment.r_hats))) > HOPELESS
         if review >= HOPELESS_AFTER and hopeless:
             # Modes between which no particle passes: eight times as many steps would end with the same warning.
             break

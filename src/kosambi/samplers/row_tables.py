@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
-from numpy.polynomial.chebyshev import chebval
+from numpy.polynomial.chebyshev import chebinterpolate, chebval
 
 from kosambi._core.types import Array
 from kosambi.target.host_newton import HostPotential, RowCosts
@@ -147,13 +147,13 @@ def _coefficients(
         potential = potential.at(rows)
     centre, curvature, width = centre[rows], curvature[rows], width[rows]
     cost, slope = at_mode.cost[rows], at_mode.slope[rows]
-    angles = np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
-    values = np.empty((degree + 1, number))
-    for place, t in enumerate(np.cos(angles)):
-        change = t * width
-        values[place] = (potential.costs(centre + change).cost - cost - change * (slope + 0.5 * curvature * change))[
-            :number
-        ]
-    transform = 2.0 / (degree + 1) * np.cos(np.multiply.outer(np.arange(degree + 1), angles))
-    transform[0] *= 0.5
-    return transform @ values
+
+    def left_over(nodes: np.ndarray) -> np.ndarray:
+        values = np.empty((len(nodes), number))
+        for place, t in enumerate(nodes):
+            change = t * width
+            quadratic = cost + change * (slope + 0.5 * curvature * change)
+            values[place] = (potential.costs(centre + change).cost - quadratic)[:number]
+        return values
+
+    return chebinterpolate(left_over, degree)

@@ -1,0 +1,26 @@
+"""The search itself: when it ends, and what it returns."""
+
+import numpy as np
+
+from kosambi.learning.search import WINDOW, Record, minimise
+
+
+def slow_valley(z):
+    """Rosenbrock's, in 20 dimensions: hundreds of iterations, most of which gain little."""
+    from scipy.optimize import rosen, rosen_der
+
+    return rosen(z), rosen_der(z)
+
+
+def test_a_search_ends_when_it_gains_too_little():
+    start, bound = np.full(20, -1.5), np.full(20, 5.0)
+    whole, short = Record(), Record()
+    to_the_end = minimise(slow_valley, start, -bound, bound, 1000, whole)
+    early = minimise(slow_valley, start, -bound, bound, 1000, short, enough=5.0)
+    assert to_the_end.converged
+    assert WINDOW < early.iterations < to_the_end.iterations
+    # Every window before the last had gained as much, so what is left is not what it began with.
+    assert early.value < 0.1 * slow_valley(start)[0]
+    assert early.value == min(short.values)
+    # Both took the same way as far as they went.
+    assert short.values == whole.values[: len(short.values)]
