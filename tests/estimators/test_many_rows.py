@@ -17,6 +17,7 @@ def waves(num_rows, seed=0, noise=0.3):
     return x, np.sin(2.0 * x[:, 0]) + 0.5 * x[:, 1] + noise * rng.normal(size=num_rows)
 
 
+@pytest.mark.slow
 def test_points_are_spread_evenly_where_no_number_is_enough(monkeypatch):
     monkeypatch.setattr(sizes, "MANY_ROWS", 500)
     monkeypatch.setattr(sizes, "WORK", 1e6)

@@ -79,6 +79,7 @@ def test_likelihoods_that_cannot_have_them():
     assert num_neighbors.enough_neighbors(10**6, lk.Bernoulli()) == num_neighbors.FEWEST
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_few_rows_are_many")
 def test_the_regressor_predicts_better_with_them(tmp_path):
     new = RNG.uniform(-1.0, 1.0, (100, 4))

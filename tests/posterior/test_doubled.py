@@ -37,10 +37,12 @@ def test_gaussian_divergence_is_that_of_its_draws():
     assert abs(every.divergence) < 1e-8
 
 
-@pytest.mark.parametrize("likelihood", [Bernoulli(), Poisson()], ids=["labels", "counts"])
+@pytest.mark.parametrize(
+    "likelihood", [Bernoulli(), pytest.param(Poisson(), marks=pytest.mark.slow)], ids=["labels", "counts"]
+)
 def test_divergence_of_one_coordinate_against_quadrature(likelihood):
     y = (F > 0).astype(float) if isinstance(likelihood, Bernoulli) else RNG.poisson(np.exp(F)).astype(float)
-    posterior = posterior_of(likelihood, y, 3, num_points=1)
+    posterior = posterior_of(likelihood, y, 3, num_points=1, num_particles=1000)
     found = posterior.certificate()
     grid = np.linspace(-6.0, 6.0, 4001)
     more = doubled.with_doubled_neighbors(posterior.target)
@@ -56,7 +58,7 @@ def test_divergence_of_one_coordinate_against_quadrature(likelihood):
 
 
 def test_more_nodes_integrate_better():
-    posterior = posterior_of(Poisson(), RNG.poisson(np.exp(F)).astype(float), 3, num_points=1, num_particles=500)
+    posterior = posterior_of(Poisson(), RNG.poisson(np.exp(F)).astype(float), 3, num_points=1, num_particles=64)
     few, many = posterior.certificate(num_nodes=13), posterior.certificate(num_nodes=64)
     assert many.quadrature_error < 0.1 * few.quadrature_error
     with pytest.raises(ValueError, match="num_nodes"):

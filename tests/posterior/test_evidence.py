@@ -50,6 +50,12 @@ def tempered():
     return ko.Posterior(target, *ko.sample(jax.random.key(3), target, sampler, num_particles=2000))
 
 
+@pytest.fixture(scope="module")
+def parts(tempered):
+    """Each mode by itself; every particle is followed to its own."""
+    return tempered.by_mode()
+
+
 def test_reweighted_after_tempering_has_the_evidence_of_its_own_potential(tempered):
     projected, optimal = (logsumexp(log_masses(kind)) for kind in ("projected", "optimal"))
     assert abs(projected - optimal) > 1.0
@@ -65,11 +71,10 @@ def test_reweighted_after_tempering_has_the_evidence_of_its_own_potential(temper
     assert tempered.report.ladder is not None
 
 
-def test_modes_share_the_evidence(tempered):
+def test_modes_share_the_evidence(tempered, parts):
     masses, above = log_masses("projected"), W > -MEAN / 2.0
     # There f(0) is zero and the density vanishes; the mode with f > 0 is the one that the prior mean prefers.
     expected = [logsumexp(masses[above]), logsumexp(masses[~above])]
-    parts = tempered.by_mode()
     assert len(parts) == 2
     for part, value in zip(parts, expected, strict=True):
         found = part.log_evidence
@@ -81,8 +86,8 @@ def test_modes_share_the_evidence(tempered):
     assert logsumexp([part.log_evidence.value for part in parts]) == pytest.approx(tempered.log_evidence.value)
 
 
-def test_the_report_of_a_mode_counts_its_particles(tempered):
-    whole, parts = tempered.report, tempered.by_mode()
+def test_the_report_of_a_mode_counts_its_particles(tempered, parts):
+    whole = tempered.report
     for part in parts:
         share = part.mode_share
         potential = part.target.potential(part.particles.coordinates)
@@ -106,6 +111,7 @@ def exact_draws(target, number, seed=0):
     return ko.samplers.Particles.from_whitened(target, w[:, None])
 
 
+@pytest.mark.slow
 def test_modes_of_draws_without_a_report_share_the_evidence_too():
     target, masses = target_of(), log_masses("projected")
     posterior = ko.Posterior(target, exact_draws(target, 4000))
@@ -127,14 +133,15 @@ def test_shares_of_a_run_that_does_not_pass_between_modes_have_no_error():
     assert all(np.isnan(part.log_evidence.standard_error) for part in parts)
 
 
-def test_one_mode_is_the_posterior_itself_and_one_mode_of_several_is_not_reweighted(tempered):
+def test_one_mode_is_the_posterior_itself_and_one_mode_of_several_is_not_reweighted(parts):
     x = np.linspace(-1.0, 1.0, 20)[:, None]
     only = ko.infer(jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Gaussian(0.3), x, x[:, 0])
     assert only.by_mode() == [only]
     with pytest.raises(ko.errors.InputError, match=r"reweighted\(key\).by_mode\(\)"):
-        tempered.by_mode()[0].reweighted(jax.random.key(0))
+        parts[0].reweighted(jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_reweighted_modes_share_the_evidence_of_the_optimal_potential(tempered):
     again = tempered.reweighted(jax.random.key(4))
     parts = again.by_mode()
@@ -160,8 +167,8 @@ def test_the_evidence_has_no_seed_of_its_own():
     assert scipy.stats.kstest(z, "norm").pvalue > 1e-4
 
 
-def test_a_mode_survives_a_file(tempered, tmp_path):
-    part = tempered.by_mode()[1]
+def test_a_mode_survives_a_file(parts, tmp_path):
+    part = parts[1]
     part.save(tmp_path / "mode.kosambi")
     again = ko.load(tmp_path / "mode.kosambi")
     assert again.mode_share == part.mode_share
