@@ -225,3 +225,38 @@ def test_three_classes_settle_in_few_updates_with_a_wide_prior(monkeypatch):
     assert has_settled
     assert quick < len(fits) - quick
     assert found.bound >= slow.bound - 1e-6
+
+
+@pytest.mark.parametrize("name", ["labels", "outliers", "several"])
+def test_the_bound_on_an_accelerator_is_that_of_the_host(name, monkeypatch):
+    """With sites of precision zero, an outlier whose curvature is negative, and rows that do not count."""
+    f = np.sin(X[:, 0])
+    likelihood, y = {
+        "labels": (lk.Bernoulli(), (f > 0).astype(float)),
+        "outliers": (lk.StudentT(3.0, 0.1), np.where(np.arange(24) == 5, 6.0, f)),
+        "several": (lk.HeteroscedasticGaussian(), f + 0.2 * RNG.normal(size=24)),
+    }[name]
+    counts = np.where(np.arange(24) % 5 == 0, 0.0, 1.0)
+    vector = at_given(likelihood)
+    with jax.enable_x64(True):
+        right, right_slope = evaluator(likelihood, y, counts=counts)(vector)
+        monkeypatch.setattr(dense, "is_for_device", lambda _: True)
+        found, slope = evaluator(likelihood, y, counts=counts)(vector)
+    assert found == pytest.approx(right, abs=1e-7)
+    np.testing.assert_allclose(slope, right_slope, atol=1e-5)
+
+
+def test_sites_of_another_kernel_that_are_far_off_are_begun_again():
+    """Noise of e⁻³⁰ at some rows: no part of an update helps, and the search is to see neither that nor its slope."""
+    likelihood = lk.HeteroscedasticGaussian()
+    y = np.sin(X[:, 0]) + 0.2 * RNG.normal(size=24)
+    gram, mean = np.array(PRIOR.covariance(X), order="F"), np.full(24, 0.1)
+    with jax.enable_x64(True):
+        right, has_settled = settled(likelihood, gram, mean, y, np.ones(24))
+        assert has_settled
+        off = sites.Sites(np.full((24, 2), 50.0), np.stack([50.0 * y, np.full(24, -1500.0)], axis=1))
+        found, has_settled = settled(likelihood, gram, mean, y, np.ones(24), off)
+    assert has_settled
+    assert found.bound == pytest.approx(right.bound, abs=1e-3)
+    stuck = right._replace(bound=-1e30, pull=1e40)
+    assert sites.settle(lambda _: stuck, lambda: off, off)[0].bound == -np.inf

@@ -143,7 +143,9 @@ def density_p_values(name, deviations):
     return found
 
 
-@pytest.mark.parametrize("name", cases([name for name in DENSITIES if name in CASES], slow=["Custom", "ZeroInflatedPoisson"]))
+@pytest.mark.parametrize(
+    "name", cases([name for name in DENSITIES if name in CASES], slow=["Custom", "ZeroInflatedPoisson"])
+)
 def test_densities_against_adaptive_quadrature(name):
     case = CASES[name]
     p = predicted(case.likelihood)

@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi.target import data_terms, neighborhood, sites
+from kosambi.target import data_terms, device_rounds, neighborhood, sites
 from kosambi.target.marginal_term import MarginalTerm
 
 lk = ko.likelihoods
@@ -222,3 +222,23 @@ def test_sites_settle_when_all_rows_do_or_all_but_a_few_of_very_many():
     many[3] = 1.0
     assert not sites._has_settled(many)
     assert sites._has_settled(np.zeros(0))
+
+
+@pytest.mark.parametrize("single", [False, True], ids=["double", "single"])
+def test_rounds_on_an_accelerator_are_those_of_the_host(single, monkeypatch):
+    """In blocks that do not divide the rows, with rows that do not count and places that are empty."""
+    x = np.random.default_rng(3).uniform(-1.0, 1.0, (90, 2))
+    y = (np.sin(4.0 * x[:, 0]) > 0).astype(float)
+    weights = np.where(np.arange(90) % 11 == 0, 0.0, 1.5)
+    basis = basis_of(ko.GaussianProcess(ko.kernels.Matern32(0.4, 2.0), 0.3))
+    if single:
+        monkeypatch.setattr(neighborhood, "SINGLE_ABOVE", 1)
+    options = {"weights": weights, "num_neighbors": 7}
+    right = ko.Target(basis, ko.likelihoods.Bernoulli(), x, y, "neighbors", **options)
+    monkeypatch.setattr(sites, "has_room", lambda *_: True)
+    monkeypatch.setattr(device_rounds, "_BLOCK", 7 * (6 + 7) * 40)
+    found = ko.Target(basis, ko.likelihoods.Bernoulli(), x, y, "neighbors", **options)
+    assert found.neighborhood.report.rounds == right.neighborhood.report.rounds > 1
+    for name in ("precision", "location"):
+        one, other = (np.asarray(getattr(target.neighborhood, name)) for target in (found, right))
+        np.testing.assert_allclose(one, other, rtol=1e-4 if single else 1e-9, atol=1e-9)

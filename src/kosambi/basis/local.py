@@ -20,7 +20,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from kosambi._core.linalg import host_blocks, one_blas_thread
 from kosambi._core.precision import compiled, lift
@@ -85,12 +85,21 @@ def local_conditionals(
     return LocalSystems(prior, rows, x, psi, index).conditionals(rows.precision, share)
 
 
+def unexplained(
+    prior: AbstractPrior, x: Float[np.ndarray, "T D"], psi: Float[np.ndarray, "T M"]
+) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, " T"], Bool[np.ndarray, " T"]]:
+    """Prior variance, what the coordinates leave of it, and which inputs have a use for neighbours."""
+    variance = np.asarray(prior.variance(x)) if len(x) else np.empty(0)
+    left = variance - np.einsum("tm,tm->t", psi, psi, dtype=np.float64)
+    return variance, left, left > max(EXPLAINED, _rounding(psi)) * variance
+
+
 class LocalSystems:
     """The systems of many inputs, for precisions that change; arguments are those of `local_conditionals`.
 
     Arguments:
         keep: whether R_{𝒩𝒩} and R_{𝒩x} of all inputs are held in memory once they are known, where they fit: they do
-            not depend on the precisions, and take longer than the rest, also than solving on an accelerator.
+            not depend on the precisions, and take longer than the rest.
     """
 
     def __init__(
@@ -104,10 +113,8 @@ class LocalSystems:
     ) -> None:
         self._rows, self._x, self._psi, self._index = rows, x, psi, index
         number, places = index.shape
-        self._variance = np.asarray(prior.variance(x)) if number else np.empty(0)
-        self._left = self._variance - np.einsum("tm,tm->t", psi, psi, dtype=np.float64)
+        self._variance, self._left, self._is_needed = unexplained(prior, x, psi)
         self._rounding = _rounding(psi)
-        self._is_needed = self._left > max(EXPLAINED, self._rounding) * self._variance
         with jax.enable_x64(True):
             self._prior = lift(prior)
         numbers = number * places * (places + 1)
@@ -228,17 +235,30 @@ def _mixed(weights: np.ndarray, features: np.ndarray) -> np.ndarray:
     return np.matmul(narrow[:, None, :], features)[:, 0]
 
 
-@compiled
-def _on_device(
-    prior: AbstractPrior, near: Array, features: Array, root: Array, x: Array, psi: Array
-) -> tuple[Array, Array, Array]:
-    """The same in one program."""
+def systems_of(
+    prior: AbstractPrior, near: Array, features: Array, x: Array, psi: Array
+) -> tuple[Float[Array, "T m m"], Float[Array, "T m"]]:
+    """R_{𝒩𝒩} and R_{𝒩x} as `residual_blocks` has them, traceable."""
     among, cross = _covariances(prior, near, x)
     rounding = _rounding(features)
     features, psi = features.astype(among.dtype), psi.astype(among.dtype)
     gram = among * (1.0 + rounding * jnp.eye(among.shape[1])) - features @ jnp.swapaxes(features, 1, 2)
-    gram = gram * root[:, :, None] * root[:, None, :] + jnp.eye(gram.shape[1], dtype=gram.dtype)
-    toward = cross - jnp.einsum("tkm,tm->tk", features, psi)
-    factor = jnp.linalg.cholesky(gram)
+    return gram, cross - jnp.einsum("tkm,tm->tk", features, psi)
+
+
+def weights_of(gram: Array, toward: Array, root: Array) -> tuple[Float[Array, "T m"], Float[Array, " T"]]:
+    """B and B R_{𝒩x} for the roots of precisions, traceable."""
+    matrix = gram * root[:, :, None] * root[:, None, :] + jnp.eye(gram.shape[1], dtype=gram.dtype)
+    factor = jnp.linalg.cholesky(matrix)
     weights = root * jax.scipy.linalg.cho_solve((factor, True), (root * toward)[:, :, None])[:, :, 0]
-    return weights, jnp.einsum("tk,tk->t", weights, toward), jnp.einsum("tk,tkm->tm", weights, features)
+    return weights, jnp.einsum("tk,tk->t", weights, toward)
+
+
+@compiled
+def _on_device(
+    prior: AbstractPrior, near: Array, features: Array, root: Array, x: Array, psi: Array
+) -> tuple[Array, Array, Array]:
+    """The same as `_on_host` in one program."""
+    gram, toward = systems_of(prior, near, features, x, psi)
+    weights, removed = weights_of(gram, toward, root)
+    return weights, removed, jnp.einsum("tk,tkm->tm", weights, features.astype(weights.dtype))

@@ -16,7 +16,7 @@ is off by some percent at worst. C latent functions have the same K.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,7 @@ from jaxtyping import Float
 
 from kosambi._core.precision import at_rest, compiled
 from kosambi._core.types import Array
+from kosambi.learning.device_dense import FAINT, fit_on_device, gram_slope_on_device, is_for_device
 from kosambi.learning.exact import AbstractBlockEvaluator
 from kosambi.learning.layout import Layout, Model, rebuilt
 from kosambi.learning.rows import Block
@@ -34,16 +35,13 @@ from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
 
-# Below this product of W_n and K_nn the difference 1 − (B⁻¹)_nn has too few digits left.
-_FAINT = 1e-5
-
 
 class Factors(NamedTuple):
     """What the gradient needs of q."""
 
     alpha: Float[np.ndarray, "N C"]
-    roots: list[Float[np.ndarray, "N N"]]
-    """L⁻¹ with B = LLᵀ, of each latent function; LAPACK fills the lower triangle."""
+    roots: Any
+    """L⁻¹ with B = LLᵀ, of each latent function; LAPACK fills the lower triangle. (C, N, N) on an accelerator."""
 
 
 class SiteEvaluator(AbstractBlockEvaluator):
@@ -64,8 +62,7 @@ class SiteEvaluator(AbstractBlockEvaluator):
 
     def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
         given, (x, y, counts, _) = self._given[number], self._blocks[number]
-        moments = _moments(self.layout, vector, given, self._prior, x)
-        gram, mean = (np.array(part, order="F") for part in moments)
+        gram, mean = self._prior_at(number, vector)
         likelihood = self.layout.model(vector, given).likelihood
         found, has_settled = settled(likelihood, gram, mean, y, counts, self._best[number], self.tolerance)
         if not np.isfinite(found.bound):
@@ -76,6 +73,12 @@ class SiteEvaluator(AbstractBlockEvaluator):
         q = found.mean, found.variance
         return found.bound, np.asarray(_pulled_back(self.layout, vector, given, self._prior, x, y, counts, *q, *slopes))
 
+    def _prior_at(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[Array, Float[np.ndarray, " N"]]:
+        """K, on an accelerator if it is worth it there, and μ."""
+        x = self._blocks[number].x
+        gram, mean = _moments(self.layout, vector, self._given[number], self._prior, x)
+        return (gram if is_for_device(len(x)) else np.array(gram, order="F")), np.asarray(mean)
+
     def _keep(self) -> None:
         self._best, self.is_settled = list(self._last), all(self._has_settled)
 
@@ -85,15 +88,14 @@ class SiteEvaluator(AbstractBlockEvaluator):
         Without its own site f_n has the variance v_n/(1 − W_n v_n) and the mean (m_n − v_n λ_n)/(1 − W_n v_n).
         """
         total, number = 0.0, 0.0
-        for at, (x, y, counts, _) in enumerate(self._blocks):
-            moments = _moments(self.layout, vector, self._given[at], self._prior, x)
-            gram, mean = (np.array(part, order="F") for part in moments)
+        for at, (_, y, counts, _) in enumerate(self._blocks):
+            gram, mean = self._prior_at(at, vector)
             likelihood = self.layout.model(vector, self._given[at]).likelihood
             found, _ = settled(likelihood, gram, mean, y, counts, self._best[at], self.tolerance)
             if not np.isfinite(found.bound):
                 return -np.inf
             centre, variance = found.mean[:, 0], found.variance[:, 0]
-            left = np.maximum(1.0 - found.sites.precision[:, 0] * variance, _FAINT)
+            left = np.maximum(1.0 - found.sites.precision[:, 0] * variance, FAINT)
             away = (centre - variance * found.sites.shift[:, 0]) / left
             density = at_rest(likelihood).log_predictive_density(np.asarray(y), away, np.sqrt(variance / left))
             total, number = total + float(np.asarray(counts) @ np.asarray(density)), number + float(np.sum(counts))
@@ -102,19 +104,35 @@ class SiteEvaluator(AbstractBlockEvaluator):
 
 def settled(
     likelihood: AbstractLikelihood,
-    gram: Float[np.ndarray, "N N"],
+    gram: Float[Array, "N N"],
     mean: Float[np.ndarray, " N"],
     y: Float[Array, " N"],
     counts: Float[Array, " N"],
     start: Sites | None = None,
     tolerance: float = SETTLED,
 ) -> tuple[Fitted, bool]:
-    """The best sites for a prior N(mean, gram) at the data, from `start`, and whether they have settled."""
+    """The best sites for a prior N(mean, gram) at the data, from `start`, and whether they have settled.
+
+    Where `gram` is on an accelerator, so are all matrices.
+    """
+    fitted = _fitted if isinstance(gram, np.ndarray) else _fitted_on_device
+    variance = np.asarray(gram.diagonal())
 
     def first() -> Sites:
-        return first_sites(likelihood, y, counts, mean, np.diagonal(gram))
+        return first_sites(likelihood, y, counts, mean, variance)
 
-    return settle(lambda sites: _fitted(likelihood, gram, mean, y, counts, sites), first, start, tolerance)
+    return settle(lambda sites: fitted(likelihood, gram, mean, y, counts, sites), first, start, tolerance)
+
+
+def _fitted_on_device(
+    likelihood: AbstractLikelihood, gram: Array, mean: np.ndarray, y: Array, counts: Array, sites: Sites
+) -> Fitted:
+    smallest = np.asarray(floor(np.asarray(gram.diagonal())))
+    parts, half = fit_on_device(likelihood, gram, mean, y, counts, *sites, smallest)
+    bound, centre, variance, slope, curvature, pull, alpha = map(np.asarray, parts)
+    is_known = all(np.all(np.isfinite(part)) for part in (bound, centre, variance, slope, curvature))
+    value = float(bound) if is_known else -np.inf
+    return Fitted(sites, value, centre, variance, slope, curvature, float(pull), Factors(alpha, half))
 
 
 def _fitted(
@@ -157,7 +175,7 @@ def _variances(gram: np.ndarray, root: np.ndarray, half: np.ndarray, diagonal: n
     from scipy.linalg import blas
 
     prior = np.diagonal(gram)
-    faint = np.flatnonzero(np.square(root) * prior < _FAINT)
+    faint = np.flatnonzero(np.square(root) * prior < FAINT)
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = (1.0 - diagonal) / np.square(root)
     if len(faint):
@@ -166,10 +184,14 @@ def _variances(gram: np.ndarray, root: np.ndarray, half: np.ndarray, diagonal: n
     return np.maximum(np.minimum(variance, prior), floor(prior))
 
 
-def _gram_slope(gram: np.ndarray, fitted: Fitted) -> Float[np.ndarray, "N N"]:
-    """∂ bound/∂K, with what lies below the diagonal counted twice and nothing above it."""
+def _gram_slope(gram: Array, fitted: Fitted) -> Float[Array, "N N"]:
+    """∂ bound/∂K; from the host with what lies below the diagonal counted twice and nothing above it."""
     from scipy.linalg import lapack
 
+    if not isinstance(gram, np.ndarray):
+        return gram_slope_on_device(
+            gram, fitted.factors.roots, fitted.factors.alpha, fitted.sites.precision, fitted.curvature
+        )
     total = np.zeros_like(gram)
     for c, half in enumerate(fitted.factors.roots):
         root = np.sqrt(fitted.sites.precision[:, c])

@@ -15,6 +15,8 @@ differentiating a Cholesky factorisation takes several times as many.
 from __future__ import annotations
 
 import abc
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -53,11 +55,9 @@ class AbstractBlockEvaluator(abc.ABC):
 
     def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
         """Value and gradient; not finite where an evidence cannot be computed."""
-        parts = []
-        for number in range(len(self._blocks)):
-            parts.append(self._block(number, vector))
-            if not np.isfinite(parts[-1][0]):
-                return np.inf, np.full(len(vector), np.nan)
+        parts = self._parts(vector)
+        if not all(np.isfinite(part) for part, _ in parts):
+            return np.inf, np.full(len(vector), np.nan)
         evidence = float(sum(part for part, _ in parts))
         value, gradient = -evidence, -np.sum([slope for _, slope in parts], axis=0)
         if self.bounds is not None:
@@ -67,6 +67,20 @@ class AbstractBlockEvaluator(abc.ABC):
             self._lowest, self.evidence = value, evidence
             self._keep()
         return value, gradient
+
+    def _parts(self, vector: Float[np.ndarray, " P"]) -> list[tuple[float, Float[np.ndarray, " P"]]]:
+        """The log evidence of every block and its gradient; several blocks at a time, one in each thread."""
+        number = len(self._blocks)
+        if number == 1:
+            return [self._block(0, vector)]
+
+        def one(block: int) -> tuple[float, Float[np.ndarray, " P"]]:
+            # The switch belongs to a thread.
+            with jax.enable_x64(True):
+                return self._block(block, vector)
+
+        with ThreadPoolExecutor(min(number, os.cpu_count() or 1)) as pool:
+            return list(pool.map(one, range(number)))
 
     @abc.abstractmethod
     def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:

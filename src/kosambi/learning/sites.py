@@ -30,12 +30,13 @@ from kosambi.likelihoods import AbstractLikelihood
 
 MAX_UPDATES = 40
 """Updates of the sites for one evaluation."""
-SETTLED, ROUGHLY = 1e-6, 0.03
+SETTLED, SHORTLY, ROUGHLY = 1e-6, 1e-4, 0.03
 """Sites have settled when a further update promises less than this many nats, or little, and gains next to nothing; the
-second number where starts are compared."""
+second number for short searches, and the third where starts are compared."""
 _LITTLE, _NOTHING = 1e-3, 1e-6
-# Where no part of an update helps, or there were too many: sites that promise more than this have not settled.
-_MUCH = 0.1
+# Where no part of an update helps, or there were too many: sites that promise more than this have not settled, and a
+# search learns nothing from a bound that promises so much more.
+_MUCH, _HOPELESS = 0.1, 100.0
 # The variance of q at which rough latent values are first looked at, as a part of the prior's.
 _FIRST_VARIANCE = 0.25
 # Steps towards new sites: one, unless the bound would fall.
@@ -71,13 +72,14 @@ class Fitted(NamedTuple):
     """What the gradient needs."""
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def settle(
     fit: Callable[[Sites], Fitted],
     first: Callable[[], Sites],
     start: Sites | None = None,
     tolerance: float = SETTLED,
 ) -> tuple[Fitted, bool]:
-    """The best sites, and whether they have settled.
+    """The best sites, and whether they have settled; a bound of −∞ where they are nowhere near.
 
     Arguments:
         fit: q for given sites.
@@ -85,9 +87,21 @@ def settle(
         start: those of an earlier search.
         tolerance: nats that a further update may promise at the end.
     """
-    current = fit(first() if start is None else start)
-    if start is not None and not np.isfinite(current.bound):
-        current = fit(first())
+    found, has_settled = (None, False) if start is None else _settled_from(fit, start, tolerance)
+    if found is None or not has_settled:
+        # Sites of another kernel can be so far off that no update helps; of two attempts the better one is kept.
+        again, is_better = _settled_from(fit, first(), tolerance)
+        if found is None or not found.bound > again.bound:
+            found, has_settled = again, is_better
+    if not has_settled and not _promise(found, _updated(found)) < _HOPELESS:
+        found = found._replace(bound=-np.inf)
+    return found, has_settled
+
+
+def _settled_from(fit: Callable[[Sites], Fitted], start: Sites, tolerance: float) -> tuple[Fitted, bool]:
+    current = fit(start)
+    if not np.isfinite(current.bound):
+        return current, False
     step, past, is_guess = 1.0, _Past(), False
     for _ in range(MAX_UPDATES):
         wanted = _updated(current)
@@ -162,6 +176,9 @@ def first_sites(
     if np.ptp(rough) == 0:
         rough = np.broadcast_to(mean[:, None], rough.shape)
     spread = np.broadcast_to(np.maximum(_FIRST_VARIANCE * variance, floor(variance))[:, None], rough.shape)
+    if rough.shape[1] > 1 and not likelihood.is_convex:
+        # A function that agrees with every observation would ask another for no noise at all.
+        spread = np.maximum(spread, np.var(rough, axis=0))
     _, slope, curvature = expected(likelihood, y, counts, rough, spread)
     precision = np.maximum(np.asarray(curvature), 0.0)
     return Sites(precision, precision * rough - np.asarray(slope))
@@ -194,12 +211,14 @@ def expected_cost(likelihood: AbstractLikelihood, y: Array, counts: Array, mean:
     return jnp.sum(jnp.where(counts > 0, counts * each, 0.0))
 
 
-@compiled
-def expected(
+def expected_with_slopes(
     likelihood: AbstractLikelihood, y: Array, counts: Array, mean: Array, variance: Array
 ) -> tuple[Array, Array, Array]:
-    """Σ E c, E c' and E c'' for f ~ N(mean, variance), the last two as derivatives in mean and variance."""
+    """Σ E c, E c' and E c'' for f ~ N(mean, variance), the last two as derivatives in mean and variance; traceable."""
     deviation = jnp.sqrt(variance)
     value, (slope, widening) = jax.value_and_grad(expected_cost, argnums=(3, 4))(likelihood, y, counts, mean, deviation)
     # E c'' = 2 ∂/∂variance.
     return value, slope, widening / deviation
+
+
+expected = compiled(expected_with_slopes)

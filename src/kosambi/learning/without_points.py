@@ -22,7 +22,7 @@ from kosambi.learning.layout import Model, rebuilt
 from kosambi.learning.neighbors import refined
 from kosambi.learning.rows import choose_blocks, gathered, num_support, subset, thinned
 from kosambi.learning.search import Minimum, minimise, most_promising
-from kosambi.learning.sites import ROUGHLY
+from kosambi.learning.sites import ROUGHLY, SETTLED, SHORTLY
 from kosambi.learning.starts import Beginning, Limits, Scales, has_period, learns_mean, limits, start
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
@@ -80,15 +80,15 @@ class WithoutPoints(AbstractStrategy):
         return self._most > 1 and len(self._first) < len(self.pool)
 
     def evaluator(
-        self, rows: tuple[Int[np.ndarray, " B"], ...], given: Model, bounds: Limits | None, roughly: bool = False
+        self, rows: tuple[Int[np.ndarray, " B"], ...], given: Model, bounds: Limits | None, tolerance: float = SETTLED
     ) -> ExactEvaluator | SiteEvaluator:
-        """Minus the log evidence of blocks of rows; `roughly` is enough where starts are compared."""
+        """Minus the log evidence of blocks of rows; `tolerance` is that of sites, in nats."""
         task = self.task
         blocks = gathered(rows, task.x, task.y, task.counts, task.likelihood)
         if self.strategy == EXACT:
             return ExactEvaluator(task.layout, given, self.prior, blocks, bounds)
         sites = SiteEvaluator(task.layout, given, self.prior, blocks, bounds)
-        sites.tolerance = ROUGHLY if roughly else sites.tolerance
+        sites.tolerance = tolerance
         return sites
 
     def start(self) -> Found:
@@ -97,7 +97,7 @@ class WithoutPoints(AbstractStrategy):
         bounds, vectors = self._beginnings()
         given = task.given
         starts = most_promising(
-            lambda vector: self.evaluator((self._few,), given, bounds, roughly=True)(vector),
+            lambda vector: self.evaluator((self._few,), given, bounds, ROUGHLY)(vector),
             vectors,
             task.num_restarts + 1,
         )
@@ -209,7 +209,7 @@ class WithoutPoints(AbstractStrategy):
 
     def _short(self, given: Model, bounds: Limits, vector: np.ndarray) -> tuple[Minimum, float, Model]:
         task = self.task
-        objective = self.evaluator((self._few,), given, bounds)
+        objective = self.evaluator((self._few,), given, bounds, SHORTLY)
         most = min(SHORT, task.max_iterations)
         found = minimise(objective, vector, bounds.lower, bounds.upper, most, task.record, bounds.scale, task.stop)
         return found, objective.evidence, given
@@ -239,6 +239,6 @@ def _sizes(likelihood: AbstractLikelihood, strategy: str, num_rows: int, max_row
     if limit <= together:
         # All rows, also those that do not count, so that shapes stay the same.
         return (2**62 if max_rows is None else limit), 1
-    number = most if max_rows is None else min(most, math.ceil(limit / block))
+    number = min(most, math.ceil(limit / block))
     # Rounded, so that data of about as many rows compile nothing again.
     return min(block, max(32, limit // number // 32 * 32)), number

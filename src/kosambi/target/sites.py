@@ -17,6 +17,8 @@ is counted.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -25,12 +27,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kosambi._core.linalg import all_blas_threads
-from kosambi._core.precision import compiled
+from kosambi._core.precision import compiled, lift
 from kosambi._core.types import Array
-from kosambi.basis.local import LocalSystems, Rows
+from kosambi.basis.local import LocalSystems, Rows, unexplained
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.marginals import Site
 from kosambi.priors import AbstractPrior
+from kosambi.target.device_rounds import DeviceRows, has_room, marginals_on_device, systems_on_device
 from kosambi.target.neighborhood import Conditional, conditional_of
 
 MAX_ROUNDS = 50
@@ -77,8 +80,7 @@ class Settled(NamedTuple):
 
 def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data) -> Settled:
     """Sites that agree with the q that follows from them."""
-    rows = Rows(data.x, data.psi, data.weights)
-    systems = _Systems(*(LocalSystems(prior, rows, data.x, data.psi, i, True) for i in (data.earlier, data.others)))
+    marginals = _marginals_of(prior, data)
     mean, variance = _first(likelihood, data)
     step, before = 1.0, np.inf
     site, rounds = _sites(likelihood, data, mean, variance), 0
@@ -86,7 +88,7 @@ def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Da
     counts = data.weights > 0
     while rounds < MAX_ROUNDS and not _has_settled(moved[counts]):
         rounds += 1
-        new_mean, new_variance = _marginals(systems, data, site)
+        new_mean, new_variance = marginals(site)
         floor = _SMALLEST_VARIANCE * data.variance
         moved = np.abs(new_mean - mean) / np.sqrt(np.maximum(new_variance, floor) + np.finfo(float).tiny)
         size = float(np.sqrt(np.mean(np.square(moved[counts])))) if counts.any() else 0.0
@@ -124,6 +126,26 @@ def _sites(likelihood: AbstractLikelihood, data: Data, mean: np.ndarray, varianc
     pull = np.where(counts, data.weights * slope, 0.0) / np.where(counts, precision, 1.0)
     is_known = counts & np.isfinite(precision) & np.isfinite(pull)
     return Site(np.where(is_known, precision, 0.0), np.where(is_known, mean - pull, data.mean))
+
+
+def _marginals_of(prior: AbstractPrior, data: Data) -> Callable[[Site], tuple[np.ndarray, np.ndarray]]:
+    """Mean and variance of q at every row as a function of the sites, on an accelerator where there is room."""
+    if not has_room(len(data.y), data.earlier.shape[1], data.psi.shape[1]):
+        near = Rows(data.x, data.psi, data.weights)
+        both = (LocalSystems(prior, near, data.x, data.psi, i, True) for i in (data.earlier, data.others))
+        return functools.partial(_marginals, _Systems(*both), data)
+    _, left, is_needed = unexplained(prior, data.x, data.psi)
+    with jax.enable_x64(True):
+        rows = DeviceRows(*map(jnp.asarray, (data.psi, data.mean, left, 1.0 * is_needed)))
+        lifted, x = lift(prior), jnp.asarray(data.x)
+        earlier, others = (systems_on_device(lifted, x, rows.psi, index) for index in (data.earlier, data.others))
+
+    def marginals(site: Site) -> tuple[np.ndarray, np.ndarray]:
+        with jax.enable_x64(True):
+            mean, variance = marginals_on_device(rows, earlier, others, site.precision, site.location)
+            return np.asarray(mean), np.asarray(variance)
+
+    return marginals
 
 
 def _marginals(systems: _Systems, data: Data, site: Site) -> tuple[np.ndarray, np.ndarray]:
