@@ -266,3 +266,24 @@ def test_rows_left_out_against_fits_without_them():
         variance = 1.3 - load @ prior.covariance(x[rest], x[[n]])[:, 0] + 0.04 / counts[n]
         each.append(scipy.stats.norm.logpdf(y[n], mean, np.sqrt(variance)))
     assert found == pytest.approx(np.average(each, weights=counts[counts > 0]), rel=1e-9)
+
+
+def test_the_order_of_rows_does_not_matter_to_the_last_bit():
+    """Above the number from which some rows are drawn for starts."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3.0, 3.0, (700, 2))
+    y = np.sin(2.0 * x[:, 0]) + 0.3 * rng.normal(size=700)
+    weights = rng.integers(0, 3, size=700).astype(float)
+    found = []
+    for order in (np.arange(700), rng.permutation(700)):
+        kernel, likelihood, _ = ko.fit_hyperparameters(
+            KEY,
+            ko.kernels.Matern52([1.0, 1.0]),
+            ko.likelihoods.Gaussian(0.5),
+            x[order],
+            y[order],
+            weights=weights[order],
+        )
+        found.append((np.asarray(kernel.lengthscale), float(kernel.variance), float(likelihood.noise)))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    assert found[0][1:] == found[1][1:]

@@ -27,6 +27,7 @@ from kosambi._core.precision import host_generator, public, with_fields
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.basis import inducing
+from kosambi.basis.neighbors import row_order
 from kosambi.errors import HyperparameterWarning, InputError
 from kosambi.kernels import AbstractCombination, AbstractKernel, AbstractStationary
 from kosambi.learning import paper
@@ -47,6 +48,8 @@ from kosambi.target.target import as_weights, check_length
 METHODS = ("evidence", "paper")
 NUM_RESTARTS = 2
 """Further starts when their number is not given."""
+ORDERED = 512
+"""Rows above which some of them are drawn by their numbers, so that they are first put in an order of their own."""
 
 
 @public
@@ -144,6 +147,10 @@ def fit_hyperparameters(
     counts = None if weights is None else np.asarray(as_weights(weights, x))
     used = slice(None) if counts is None else np.asarray(counts > 0)
     notes = check_data(x[used], y[used], likelihood, layout, len(y))
+    if len(y) > ORDERED and likelihood.num_rows is None:
+        # Subsets, blocks and batches are then the same, whatever order the rows were given in.
+        order = row_order(x, y)
+        x, y, counts = x[order], y[order], None if counts is None else counts[order]
     with Progress(progress) as show:
         task = Task(
             generator=generator,

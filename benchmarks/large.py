@@ -1,0 +1,232 @@
+"""Many rows: kosambi's neighbours beside GPyTorch's sparse variational process and GPBoost, and how cost grows with N.
+
+python -m benchmarks.large --out large.json [--tables rivals growth] [--only kin40k] [--methods kosambi svgp ...]
+
+* rivals: kin40k, protein and covtype (two classes), nine tenths of the rows (`default_rng(0).permutation`) and as many
+  test rows as are left, 4000 at most. kosambi: the estimators with their defaults. svgp: GPyTorch's with 1024 points
+  (`reproduction.comparison.variational`), which has as long as kosambi took in this run, or `--limit` seconds. GPBoost:
+  its Vecchia approximation, and the one with inducing points (`gp_approx="full_scale_vecchia"`), Matérn-5/2 with a
+  lengthscale for each column, defaults otherwise. Each in a new process with nothing compiled: seconds of the fit, test
+  NLL of the standardised target, RMSE or share of wrong labels, coverage of 95 % intervals, highest memory.
+* growth: kosambi's defaults on simulated data with eight columns, N from 10³ to 10⁶: seconds, memory, the slope of
+  log seconds over log N above 10⁴, and a picture beside the JSON.
+
+Rivals that are not installed are left out, and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from benchmarks.learning import LARGE, measure, rows_of
+from kosambi import ProjectedLangevinRegressor
+from reproduction.comparison import variational
+from reproduction.comparison.data import Part
+from reproduction.store import describe
+
+METHODS = {"kosambi": "kosambi", "svgp": "gpytorch", "gpboost_vecchia": "gpboost", "gpboost_vif": "gpboost"}
+"""What is compared, and the package that it needs."""
+POINTS = 1024
+"""Of the sparse variational process."""
+APPROXIMATIONS = {"gpboost_vecchia": "vecchia", "gpboost_vif": "full_scale_vecchia"}
+GROWTH = (1_000, 10_000, 100_000, 1_000_000)
+COLUMNS, NOISE = 8, 0.3
+
+
+def split(name: str) -> tuple[Part, Part]:
+    """Training and test rows, as `benchmarks.learning` has them, with standardised columns."""
+    x, y = rows_of(name)
+    order = np.random.default_rng(0).permutation(len(y))
+    number = int(0.9 * len(y))
+    train, test = order[:number], order[number : number + 4000]
+    mean, deviation = x[train].mean(axis=0), x[train].std(axis=0)
+    x = (x - mean) / np.where(deviation > 0, deviation, 1.0)
+    return Part(x[train], y[train]), Part(x[test], y[test])
+
+
+def rival(name: str, likelihood: str, method: str, limit: float) -> dict[str, Any]:
+    """Seconds and scores of another library."""
+    train, test = split(name)
+    is_binary = likelihood == "labels"
+    location, scale = (0.0, 1.0) if is_binary else (float(np.mean(train.y)), float(np.std(train.y)))
+    train = Part(train.x, (train.y - location) / scale)
+    target = (test.y - location) / scale
+    began = time.perf_counter()
+    if method == "svgp":
+        noise = "bernoulli" if is_binary else "gaussian"
+        variational.use_same_machine()
+        trained = variational.as_practitioner(train, noise, POINTS, 0, limit)
+        seconds = time.perf_counter() - began
+        found = variational.predictor(trained, noise)(test.x)
+        if is_binary:
+            return {"seconds": seconds, **label_scores(np.asarray(found.probability), target)}
+        observed = found.observation_mean, np.sqrt(found.observation_variance)
+        return {"seconds": seconds, **number_scores(*map(np.asarray, observed), target)}
+    import gpboost
+
+    model = gpboost.GPModel(
+        gp_coords=train.x,
+        cov_function="matern_ard",
+        cov_fct_shape=2.5,
+        likelihood="bernoulli_logit" if is_binary else "gaussian",
+        gp_approx=APPROXIMATIONS[method],
+    )
+    model.fit(y=train.y)
+    seconds = time.perf_counter() - began
+    found = model.predict(gp_coords_pred=test.x, predict_var=not is_binary, predict_response=True)
+    if is_binary:
+        return {"seconds": seconds, **label_scores(np.asarray(found["mu"]), target)}
+    return {"seconds": seconds, **number_scores(np.asarray(found["mu"]), np.sqrt(found["var"]), target)}
+
+
+def number_scores(mean: np.ndarray, deviation: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Of normal predictions."""
+    away = np.abs(y - mean) / deviation
+    return {
+        "nll": -float(np.mean(scipy.stats.norm.logpdf(y, mean, deviation))),
+        "error": float(np.sqrt(np.mean(np.square(y - mean)))),
+        "coverage": float(np.mean(away < scipy.stats.norm.ppf(0.975))),
+    }
+
+
+def label_scores(chance: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Of probabilities of the larger label, which is one."""
+    is_one = y == np.max(y)
+    right = np.clip(np.where(is_one, chance, 1.0 - chance), 1e-12, 1.0)
+    return {"nll": -float(np.mean(np.log(right))), "error": float(np.mean((chance > 0.5) != is_one))}
+
+
+def grown(number: int) -> dict[str, Any]:
+    """A fit of so many simulated rows: a smooth function of eight columns, a draw from a process, and noise."""
+    generator = np.random.default_rng(0)
+    x = generator.uniform(-1.0, 1.0, (number + 2000, COLUMNS))
+    # A thousand random waves with the spectrum of a squared exponential kernel.
+    waves, phases = generator.normal(size=(COLUMNS, 1000)), generator.uniform(0.0, 2.0 * np.pi, 1000)
+    f = np.concatenate([np.cos(part @ waves + phases) @ np.full(1000, np.sqrt(2e-3)) for part in np.array_split(x, 64)])
+    y = f + NOISE * generator.normal(size=len(f))
+    model = ProjectedLangevinRegressor()
+    began = time.perf_counter()
+    model.fit(x[:number], y[:number])
+    seconds = time.perf_counter() - began
+    mean, deviation = model.predict(x[number:], return_std=True)
+    return {
+        "rows": number,
+        "seconds": seconds,
+        "points": model.posterior_.basis.size,
+        "neighbors": getattr(model.posterior_.target.neighborhood, "num_neighbors", 0),
+        **number_scores(mean, deviation, y[number:]),
+        "error_of_f": float(np.sqrt(np.mean(np.square(mean - f[number:])))),
+    }
+
+
+def one(case: list[str]) -> dict[str, Any]:
+    """What a new process measures."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if case[0] == "growth":
+            found = grown(int(case[1]))
+        elif case[2] == "kosambi":
+            found = measure(case[0], case[1], 10**9, 1)[0]
+        else:
+            found = rival(case[0], case[1], case[2], float(case[3]))
+    return found | {"gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+
+
+def in_new_process(*case: object) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.large", "--one", *map(str, case)]
+    environment = os.environ | {"KOSAMBI_COMPILATION_CACHE": "off"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"failed": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def draw_growth(found: list[dict[str, Any]], path: Path) -> None:
+    """Seconds and memory over N, both logarithmic."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+    rows = [each["rows"] for each in found]
+    for axes, key, label in zip(figure.subplots(1, 2), ("seconds", "gigabytes"), ("seconds", "gigabytes"), strict=True):
+        axes.loglog(rows, [each[key] for each in found], "o-")
+        axes.set(xlabel="rows", ylabel=label)
+        axes.grid(which="both", alpha=0.3)
+    figure.savefig(path, dpi=150)
+
+
+def compare(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """All methods on all data sets."""
+    results = []
+    for name, likelihood in [case for case in LARGE if options.only in case[0]]:
+        limit = options.limit
+        for method in options.methods:
+            if importlib.util.find_spec(METHODS[method]) is None:
+                print(f"{name:<10}{method:<17}left out: pip install {METHODS[method]}", flush=True)
+                continue
+            found = {"data": name, "method": method} | in_new_process(name, likelihood, method, limit)
+            results.append(found)
+            if "failed" in found:
+                print(f"{name:<10}{method:<17}failed: {found['failed']}", flush=True)
+                continue
+            if method == "kosambi" and options.limit == 0.0:
+                limit = found["seconds"]
+            print(
+                f"{name:<10}{method:<17}{found['seconds']:8.1f} s  NLL {found['nll']:8.4f}  error {found['error']:.4f} "
+                f" coverage {found.get('coverage', np.nan):.3f}  {found['gigabytes']:.1f} GB",
+                flush=True,
+            )
+    return results
+
+
+def grow(options: argparse.Namespace) -> dict[str, Any]:
+    """Cost against N."""
+    found = []
+    for number in [number for number in GROWTH if number <= options.most]:
+        found.append(in_new_process("growth", number))
+        print(found[-1], flush=True)
+    done = [each for each in found if "failed" not in each]
+    large = [(np.log(each["rows"]), np.log(each["seconds"])) for each in done if each["rows"] >= 10_000]
+    slope = float(np.polyfit(*np.array(large).T, 1)[0]) if len(large) > 1 else np.nan
+    print(f"log seconds over log N above 10^4: {slope:.2f}")
+    if options.out and done:
+        draw_growth(done, options.out.with_suffix(".png"))
+    return {"fits": found, "slope": slope}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--tables", nargs="+", default=["rivals", "growth"], choices=["rivals", "growth"])
+    parser.add_argument("--only", default="", help="data sets with this in their name")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--limit", type=float, default=0.0, help="seconds of svgp; as many as kosambi took when 0")
+    parser.add_argument("--most", type=int, default=GROWTH[-1], help="rows of the largest fit of the growth")
+    parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(one(options.one)))
+        return
+    result: dict[str, Any] = describe()
+    if "rivals" in options.tables:
+        result["rivals"] = compare(options)
+    if "growth" in options.tables:
+        result["growth"] = grow(options)
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
