@@ -1,7 +1,7 @@
 """Which family of kernels suits the data: Matérn-3/2, Matérn-5/2 or the squared exponential, by their evidence.
 
 How smooth a function is decides how far its observations reach, and is seen by few rows. The families are compared on
-the rows that a search begins with, each from the best start of the first, and the one with the highest evidence goes
+the rows that a search begins with, each from where the first ended, and the one with the highest evidence goes
 on. One kernel whose family is an array stands for all three, so that whatever is compiled serves each of them.
 """
 
@@ -22,6 +22,9 @@ from kosambi.learning.layout import Model
 
 FAMILIES: tuple[type[AbstractRadial], ...] = (Matern52, Matern32, SquaredExponential)
 """In the order in which they are tried."""
+STRETCHES = (1.0, 1.2, 0.75)
+"""About how long the lengthscales of each are for the same data. From those of a rougher family the squared exponential
+would look too smooth at first, and a short search would end before it has caught up."""
 ROWS = 512
 """Rows, at most, that families are compared on."""
 

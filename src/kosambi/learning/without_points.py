@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from kosambi.kernels import column_scales
 from kosambi.learning.dense import SiteEvaluator
 from kosambi.learning.exact import ExactEvaluator, leave_one_out
-from kosambi.learning.families import FAMILIES, ROWS, AnyFamily, with_family
+from kosambi.learning.families import FAMILIES, ROWS, STRETCHES, AnyFamily, with_family
 from kosambi.learning.layout import Model, rebuilt
 from kosambi.learning.neighbors import refined
 from kosambi.learning.rows import choose_blocks, gathered, num_support, subset, thinned
@@ -217,13 +217,15 @@ class WithoutPoints(AbstractStrategy):
     def _best_family(
         self, given: Model, bounds: Limits, minimum: Minimum, evidence: float, model: Model
     ) -> tuple[Minimum, float, Model]:
-        best = minimum, evidence, model
+        best, first = (minimum, evidence, model), int(given.kernel.family)  # type: ignore[attr-defined]
+        is_length = [parameter.name.endswith("lengthscale") for parameter, _ in self.task.layout.entries()]
         for number, family in enumerate(FAMILIES):
-            if number == int(given.kernel.family) or self.task.stop.happened:  # type: ignore[attr-defined]
+            if number == first or self.task.stop.happened:
                 continue
             self.task.show.update(f"trying {family.__name__}")
             with self.task.stop:
-                other = self._short(with_family(given, number), bounds, minimum.vector)
+                begun = minimum.vector + np.where(is_length, np.log(STRETCHES[number] / STRETCHES[first]), 0.0)
+                other = self._short(with_family(given, number), bounds, begun)
                 best = min(best, other, key=lambda end: end[0].value)
         return best
 
