@@ -14,7 +14,7 @@ F = np.sin(4.0 * X[:, 0]) + X[:, 1]
 PRIOR = ko.GaussianProcess(ko.kernels.Matern32(0.4, 1.5))
 
 
-def posterior_of(likelihood, y, num_neighbors, num_points=8, num_particles=4000):
+def posterior_of(likelihood, y, num_neighbors, num_points=8, num_particles=1000):
     basis = ko.PointBasis(PRIOR, X[:num_points])
     target = ko.Target(basis, likelihood, X, y, "neighbors", num_neighbors=num_neighbors)
     particles, report = ko.sample(jax.random.key(0), target, num_particles=num_particles)
@@ -42,7 +42,7 @@ def test_gaussian_divergence_is_that_of_its_draws():
 )
 def test_divergence_of_one_coordinate_against_quadrature(likelihood):
     y = (F > 0).astype(float) if isinstance(likelihood, Bernoulli) else RNG.poisson(np.exp(F)).astype(float)
-    posterior = posterior_of(likelihood, y, 3, num_points=1, num_particles=1000)
+    posterior = posterior_of(likelihood, y, 3, num_points=1)
     found = posterior.certificate()
     grid = np.linspace(-6.0, 6.0, 4001)
     more = doubled.with_doubled_neighbors(posterior.target)

@@ -96,8 +96,9 @@ def test_under_jit(prior):
         np.testing.assert_allclose(jax.jit(lambda x: draws(x))(NEW), draws(NEW), atol=1e-8)
 
 
-def test_derivative_against_a_difference():
-    draws = posterior_of(ELEMENT, draws=2).functions(jax.random.key(1))
+@pytest.mark.parametrize("prior", [PROCESS, pytest.param(ELEMENT, marks=pytest.mark.slow)], ids=["process", "element"])
+def test_derivative_against_a_difference(prior):
+    draws = posterior_of(prior, draws=2).functions(jax.random.key(1))
     with jax.enable_x64(True):
         slope = jax.grad(lambda x: draws[0](x)[0, 0])(jnp.asarray(NEW[:1]))
     h = 1e-5

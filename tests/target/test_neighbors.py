@@ -111,7 +111,7 @@ def test_potential_by_brute_force_and_its_derivatives(name, weights):
         assert slope[i] == pytest.approx(numeric, rel=2e-3, abs=2e-3)
 
 
-@pytest.mark.parametrize("name", ["logit", "heavy"])
+@pytest.mark.parametrize("name", ["logit", pytest.param("heavy", marks=pytest.mark.slow)])
 def test_draws_with_mala_and_predictions(name):
     likelihood, y = LIKELIHOODS[name]
     posterior = ko.infer(
