@@ -172,9 +172,13 @@ def compare(options: argparse.Namespace) -> list[dict[str, Any]]:
     results = []
     for name, likelihood in [case for case in LARGE if options.only in case[0]]:
         limit = options.limit
-        for method in options.methods:
+        # First, because it says how long SVGP may take.
+        for method in sorted(options.methods, key=list(METHODS).index):
             if importlib.util.find_spec(METHODS[method]) is None:
                 print(f"{name:<10}{method:<17}left out: pip install {METHODS[method]}", flush=True)
+                continue
+            if method == "svgp" and not limit:
+                print(f"{name:<10}{method:<17}left out: `--limit`, or a fit of kosambi, says how long", flush=True)
                 continue
             found = {"data": name, "method": method} | in_new_process(name, likelihood, method, limit)
             results.append(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
@@ -12,6 +13,8 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import kosambi as ko
 from kosambi._core.linalg import MOST, one_blas_thread
+from kosambi._core.progress import Clock
+from kosambi._core.threads import in_threads, platform
 from kosambi.learning import exact
 from kosambi.samplers import run as _run
 
@@ -116,3 +119,18 @@ def test_fitting_and_sampling_use_one(monkeypatch):
     assert len(seen) == searched + 1 > 4
     assert all(number == {1} for number in seen)
     assert numbers() == {2}
+
+
+def test_work_in_threads_has_the_callers_switches_and_counts_what_it_compiles():
+    assert platform() == "cpu"
+    with jax.default_device(jax.devices("cpu")[0]):
+        assert platform() == "cpu"
+
+    def one(number):
+        return jax.jit(lambda v: jnp.sin(v) * number)(jnp.asarray(1.0)).dtype, number
+
+    clock = Clock()
+    found = in_threads(one, range(5))
+    assert [number for _, number in found] == list(range(5))
+    assert all(dtype == np.float64 for dtype, _ in found)
+    assert clock.compile_seconds > 0.0

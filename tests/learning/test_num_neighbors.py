@@ -75,7 +75,7 @@ def test_a_number_asks_for_them():
 def test_likelihoods_that_cannot_have_them():
     for likelihood in (lk.Poisson("square"), lk.ShiftMixture(1.0, 0.5, 1.0), lk.Categorical(3)):
         assert num_neighbors.enough_neighbors(10**5, likelihood) == 0
-    assert num_neighbors.enough_neighbors(10**6, lk.Gaussian()) == num_neighbors.FEWEST
+    assert num_neighbors.enough_neighbors(10**7, lk.Gaussian()) == num_neighbors.FEWEST
     assert num_neighbors.enough_neighbors(10**6, lk.Bernoulli()) == num_neighbors.FEWEST
 
 

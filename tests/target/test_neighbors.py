@@ -242,3 +242,15 @@ def test_rounds_on_an_accelerator_are_those_of_the_host(single, monkeypatch):
     for name in ("precision", "location"):
         one, other = (np.asarray(getattr(target.neighborhood, name)) for target in (found, right))
         np.testing.assert_allclose(one, other, rtol=1e-4 if single else 1e-9, atol=1e-9)
+
+
+def test_the_host_goes_on_where_an_accelerator_cannot_solve(monkeypatch):
+    x = np.random.default_rng(3).uniform(-1.0, 1.0, (60, 2))
+    y = (np.sin(4.0 * x[:, 0]) > 0).astype(float)
+    basis = basis_of(ko.GaussianProcess(ko.kernels.Matern32(0.4, 2.0)))
+    right = ko.Target(basis, ko.likelihoods.Bernoulli(), x, y, "neighbors", num_neighbors=5)
+    nothing = np.full(60, np.nan)
+    monkeypatch.setattr(sites, "_marginals_on_device", lambda *_: lambda _: (nothing, nothing))
+    found = ko.Target(basis, ko.likelihoods.Bernoulli(), x, y, "neighbors", num_neighbors=5)
+    np.testing.assert_array_equal(found.neighborhood.precision, right.neighborhood.precision)
+    assert found.neighborhood.report.num_unsettled == 0

@@ -153,6 +153,11 @@ def _listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
 jax.monitoring.register_event_duration_secs_listener(_listen)
 
 
+def add_compile_seconds(seconds: float) -> None:
+    """Count what other threads spent compiling for this one."""
+    _local.seconds = getattr(_local, "seconds", 0.0) + seconds
+
+
 class Clock:
     """How long something takes, and how much of it JAX spends compiling; started when made."""
 

@@ -13,8 +13,6 @@ factorisations can block XLA's threads on a CPU for good; on an accelerator in o
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax
@@ -24,6 +22,7 @@ from jaxtyping import Bool, Float, Int
 
 from kosambi._core.linalg import host_blocks, one_blas_thread
 from kosambi._core.precision import compiled, lift
+from kosambi._core.threads import in_threads, platform
 from kosambi._core.types import Array
 from kosambi.priors import AbstractPrior
 
@@ -136,15 +135,13 @@ class LocalSystems:
             near = index[part]
             own = np.where(near >= 0, precision[near], 0.0) * self._is_needed[part, None]
             root = np.sqrt(own if share is None else own * share[part])
-            # The switch belongs to a thread.
-            with jax.enable_x64(True):
-                # NumPy's arrays from here on: outside, JAX would compute in its own precision.
-                weights, removed, explained = map(np.asarray, self._solve(part, near, root))
+            # NumPy's arrays from here on: outside, JAX would compute in its own precision.
+            weights, removed, explained = map(np.asarray, self._solve(part, near, root))
             found.weights[part], found.variance[part] = weights, left[part] - removed
             found.psi[part] = psi[part] - explained
 
-        with one_blas_thread(), ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as pool:
-            list(pool.map(solve, host_blocks(number, _batch_size(number, places, psi.shape[1]))))
+        with one_blas_thread():
+            in_threads(solve, list(host_blocks(number, _batch_size(number, places, psi.shape[1]))), _MOST_THREADS)
         clipped = _num_below(found.variance, variance, self._rounding)
         return found._replace(
             variance=np.maximum(found.variance, 0.0), num_cut=int(np.sum(~self._is_needed)), num_clipped=clipped
@@ -158,7 +155,7 @@ class LocalSystems:
             return weights, removed, _mixed(weights, features)
         given = self._prior, self._rows.x[near], features
         if not self._keeps:
-            block = _on_host if jax.default_backend() == "cpu" else _on_device
+            block = _on_host if platform() == "cpu" else _on_device
             return block(*given, root, self._x[part], self._psi[part])
         gram, toward = residual_blocks(*given, self._x[part], self._psi[part])
         self._kept[part.start] = gram.astype(self._dtype, copy=False), toward.astype(self._dtype, copy=False)

@@ -44,8 +44,10 @@ class Neighbors:
     """1 for a neighbour, 0 for a place that is empty."""
 
 
-def row_order(x: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"]) -> Int[np.ndarray, " N"]:
-    """Row numbers in the order of a hash of each row of `x`; equal rows by y, and then by their numbers.
+def row_order(
+    x: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"] | None = None
+) -> Int[np.ndarray, " N"]:
+    """Row numbers in the order of a hash of each row of `x`; equal rows by y, by their weights, then by their numbers.
 
     >>> import numpy as np
     >>> x, y = np.array([[1.0], [2.0], [3.0], [2.0]]), np.array([0.0, 5.0, 0.0, 4.0])
@@ -62,7 +64,8 @@ def row_order(x: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"]) -> Int[np
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         mixed = mixed ^ (mixed >> np.uint64(31))
-    return np.lexsort((np.arange(len(mixed)), y, mixed))
+    number = np.arange(len(mixed))
+    return np.lexsort((number, number if weights is None else weights, y, mixed))
 
 
 def find_neighbors(

@@ -115,19 +115,28 @@ def settled(
 
     Where `gram` is on an accelerator, so are all matrices.
     """
-    fitted = _fitted if isinstance(gram, np.ndarray) else _fitted_on_device
     variance = np.asarray(gram.diagonal())
 
     def first() -> Sites:
         return first_sites(likelihood, y, counts, mean, variance)
 
-    return settle(lambda sites: fitted(likelihood, gram, mean, y, counts, sites), first, start, tolerance)
+    def fit(sites: Sites) -> Fitted:
+        if isinstance(gram, np.ndarray):
+            return _fitted(likelihood, gram, mean, y, counts, sites)
+        return _fitted_on_device(likelihood, gram, mean, y, counts, sites, np.asarray(floor(variance)))
+
+    return settle(fit, first, start, tolerance)
 
 
 def _fitted_on_device(
-    likelihood: AbstractLikelihood, gram: Array, mean: np.ndarray, y: Array, counts: Array, sites: Sites
+    likelihood: AbstractLikelihood,
+    gram: Array,
+    mean: np.ndarray,
+    y: Array,
+    counts: Array,
+    sites: Sites,
+    smallest: Float[np.ndarray, ""],
 ) -> Fitted:
-    smallest = np.asarray(floor(np.asarray(gram.diagonal())))
     parts, half = fit_on_device(likelihood, gram, mean, y, counts, *sites, smallest)
     bound, centre, variance, slope, curvature, pull, alpha = map(np.asarray, parts)
     is_known = all(np.all(np.isfinite(part)) for part in (bound, centre, variance, slope, curvature))

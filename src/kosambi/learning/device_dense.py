@@ -11,6 +11,7 @@ import jax.scipy.linalg as jsl
 from jaxtyping import Float
 
 from kosambi._core.precision import compiled
+from kosambi._core.threads import platform
 from kosambi._core.types import Array
 from kosambi.learning.sites import expected_with_slopes
 from kosambi.likelihoods import AbstractLikelihood
@@ -23,7 +24,7 @@ FAINT = 1e-5
 
 def is_for_device(num_rows: int) -> bool:
     """Whether there is an accelerator, and enough for it to do."""
-    return num_rows >= FEWEST and jax.default_backend() != "cpu"
+    return num_rows >= FEWEST and platform() != "cpu"
 
 
 @compiled

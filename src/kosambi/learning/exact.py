@@ -15,8 +15,6 @@ differentiating a Cholesky factorisation takes several times as many.
 from __future__ import annotations
 
 import abc
-import os
-from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.precision import compiled, lift
+from kosambi._core.threads import in_threads
 from kosambi._core.types import Array
 from kosambi.learning.layout import Layout, Model, rebuilt
 from kosambi.learning.rows import Block
@@ -70,17 +69,9 @@ class AbstractBlockEvaluator(abc.ABC):
 
     def _parts(self, vector: Float[np.ndarray, " P"]) -> list[tuple[float, Float[np.ndarray, " P"]]]:
         """The log evidence of every block and its gradient; several blocks at a time, one in each thread."""
-        number = len(self._blocks)
-        if number == 1:
+        if len(self._blocks) == 1:
             return [self._block(0, vector)]
-
-        def one(block: int) -> tuple[float, Float[np.ndarray, " P"]]:
-            # The switch belongs to a thread.
-            with jax.enable_x64(True):
-                return self._block(block, vector)
-
-        with ThreadPoolExecutor(min(number, os.cpu_count() or 1)) as pool:
-            return list(pool.map(one, range(number)))
+        return in_threads(lambda number: self._block(number, vector), range(len(self._blocks)))
 
     @abc.abstractmethod
     def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:

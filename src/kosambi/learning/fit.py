@@ -48,8 +48,8 @@ from kosambi.target.target import as_weights, check_length
 METHODS = ("evidence", "paper")
 NUM_RESTARTS = 2
 """Further starts when their number is not given."""
-ORDERED = 512
-"""Rows above which some of them are drawn by their numbers, so that they are first put in an order of their own."""
+ORDERED = 256
+"""Rows above which some of them may be drawn by their numbers, so that they are first put in an order of their own."""
 
 
 @public
@@ -147,9 +147,10 @@ def fit_hyperparameters(
     counts = None if weights is None else np.asarray(as_weights(weights, x))
     used = slice(None) if counts is None else np.asarray(counts > 0)
     notes = check_data(x[used], y[used], likelihood, layout, len(y))
-    if len(y) > ORDERED and likelihood.num_rows is None:
+    is_drawn_from = method == "evidence" and (len(y) > ORDERED or max_rows is not None)
+    if is_drawn_from and likelihood.num_rows is None:
         # Subsets, blocks and batches are then the same, whatever order the rows were given in.
-        order = row_order(x, y)
+        order = row_order(x, y, counts)
         x, y, counts = x[order], y[order], None if counts is None else counts[order]
     with Progress(progress) as show:
         task = Task(

@@ -25,7 +25,7 @@ NEAR_POINTS, FEWEST_POINTS = 512, 64
 """Points beside neighbours; the second, at least, of very many rows where w is drawn in steps."""
 POINTS_AND_ROWS = 1e7
 """Their product with the rows, at most, where w is drawn in steps."""
-WORK, WORK_WITH_SITES = 2.0e11, 6.0e9
+WORK, WORK_WITH_SITES = 1.0e12, 6.0e9
 """What is affordable: rows times points times squared neighbours, and rows times cubed neighbours where sites take some
 rounds."""
 FEWEST, MOST = 16, 96
@@ -65,7 +65,7 @@ def enough_neighbors(num_rows: int, likelihood: AbstractLikelihood) -> int:
 
     >>> import kosambi as ko
     >>> [enough_neighbors(number, ko.likelihoods.Gaussian()) for number in (8_000, 40_000, 500_000)]
-    [0, 96, 24]
+    [0, 96, 56]
     >>> [enough_neighbors(number, ko.likelihoods.Bernoulli()) for number in (5_000, 8_000, 40_000, 500_000)]
     [0, 88, 52, 20]
     """

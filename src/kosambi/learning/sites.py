@@ -90,10 +90,12 @@ def settle(
     found, has_settled = (None, False) if start is None else _settled_from(fit, start, tolerance)
     if found is None or not has_settled:
         # Sites of another kernel can be so far off that no update helps; of two attempts the better one is kept.
-        again, is_better = _settled_from(fit, first(), tolerance)
-        if found is None or not found.bound > again.bound:
-            found, has_settled = again, is_better
-    if not has_settled and not _promise(found, _updated(found)) < _HOPELESS:
+        again, has_again = _settled_from(fit, first(), tolerance)
+        if found is None or not np.isfinite(found.bound) or again.bound > found.bound:
+            found, has_settled = again, has_again
+    # Per row, where there are more than a block has.
+    limit = _HOPELESS * max(1.0, len(found.mean) / 512.0)
+    if not has_settled and not _promise(found, _updated(found)) < limit:
         found = found._replace(bound=-np.inf)
     return found, has_settled
 

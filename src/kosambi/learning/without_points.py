@@ -218,7 +218,7 @@ class WithoutPoints(AbstractStrategy):
         self, given: Model, bounds: Limits, minimum: Minimum, evidence: float, model: Model
     ) -> tuple[Minimum, float, Model]:
         best, first = (minimum, evidence, model), int(given.kernel.family)  # type: ignore[attr-defined]
-        is_length = [parameter.name.endswith("lengthscale") for parameter, _ in self.task.layout.entries()]
+        is_length = [parameter.name == "kernel.lengthscale" for parameter, _ in self.task.layout.entries()]
         for number, family in enumerate(FAMILIES):
             if number == first or self.task.stop.happened:
                 continue
@@ -242,5 +242,6 @@ def _sizes(likelihood: AbstractLikelihood, strategy: str, num_rows: int, max_row
         # All rows, also those that do not count, so that shapes stay the same.
         return (2**62 if max_rows is None else limit), 1
     number = min(most, math.ceil(limit / block))
-    # Rounded, so that data of about as many rows compile nothing again.
-    return min(block, max(32, limit // number // 32 * 32)), number
+    # Rounded, so that data of about as many rows compile nothing again: up, unless that would be more than is allowed.
+    each = limit / number / 32
+    return min(block, max(32, 32 * (math.ceil(each) if max_rows is None else math.floor(each)))), number

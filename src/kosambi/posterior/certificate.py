@@ -182,7 +182,8 @@ class ResidualFacts(NamedTuple):
         if isinstance(basis.prior, GaussianRandomElement) and isinstance(basis.prior.measure, PointMeasure):
             measure = basis.prior.measure
             remainder = float(np.sum(measure.weights * np.asarray(basis.residual_variance(measure.points))))
-        return cls(trace / float(np.sum(np.asarray(basis.prior.variance(target.x)))), trace, remainder)
+        total = float(np.sum(np.asarray(basis.prior.variance(target.x))))
+        return cls(trace / total if total > 0 else np.nan, trace, remainder)
 
 
 def certify(

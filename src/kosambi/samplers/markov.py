@@ -77,9 +77,8 @@ def run(
     if is_tabulated and _table_error(target, found, segment) > TABLE_ERROR:  # type: ignore[arg-type]
         # Particles have been where the tables do not reach.
         found = padded_frame(target, modes, num_chains, use_tables=False)
-        steps, gradients = log.first_steps + int(segment.step), log.first_gradients + int(segment.gradients)
-        segment, log = _moved(split(again, 3), sampler, found, start.w, progress, dtype, stop, has_modes)
-        log.first_steps, log.first_gradients = log.first_steps + steps, log.first_gradients + gradients
+        spent = log.first_steps + int(segment.step), log.first_gradients + int(segment.gradients)
+        segment, log = _moved(split(again, 3), sampler, found, start.w, progress, dtype, stop, has_modes, spent)
     interrupted = stop.happened
     # Without what was added to the coordinates.
     w = np.asarray(segment.state.whitened, dtype=np.float64)
@@ -101,15 +100,19 @@ def _moved(
     dtype: Any,
     stop: Interruption,
     has_modes: bool,
+    spent: tuple[int, int] = (0, 0),
 ) -> tuple[Segment, _Log]:
-    """Chains from w to convergence; `has_modes` says that there are several modes."""
+    """Chains from w to convergence.
+
+    `has_modes` says that there are several modes; `spent` are steps and gradients of a run that this one repeats.
+    """
     init_key, step_key, fill_key = keys
     begun = padded_start(fill_key, w, found)
     # Products in float32 stay so where all else is in float64.
     frame = lift(found, None if dtype == np.float64 else dtype)
     log = _Log(progress, int(sampler.max_steps))
     segment, work = _segment.begin(sampler, frame, init_key, lift(begun, dtype), NUM_SUPERCHAINS)
-    log.count(work)
+    log.count(work, *spent)
     with stop:
         segment = _adapt(sampler, frame, step_key, segment, log)
         segment = _sample(sampler, frame, step_key, segment, log, has_modes)
@@ -141,9 +144,9 @@ class _Log:
         self.energies: list[Array] = []
         self.r_hats: list[Array] = []
 
-    def count(self, work: Any) -> None:
-        """Work done before the first segment."""
-        self.first_steps, self.first_gradients = int(work.steps), int(work.gradients)
+    def count(self, work: Any, steps: int, gradients: int) -> None:
+        """Work done before the first segment, and in an earlier run."""
+        self.first_steps, self.first_gradients = int(work.steps) + steps, int(work.gradients) + gradients
 
     def add(self, phase: str, segment: Segment, seconds: float, steps_before: int) -> float:
         """Take a finished segment in; returns its mean acceptance at the last check."""

@@ -3,7 +3,8 @@ r"""Rounds of site updates on an accelerator: all stays there but the sites, whi
 The same as `kosambi.target.sites` does on the host, row by row of blocks: what the rows before each row say gives the
 coordinates ŵ and H, what all others say gives q. Matrices with a row for every observation and a column for every
 coordinate, which the host moves to and fro in each round, are never made. R_{𝒩𝒩} and R_{𝒩x} of all rows, which do not
-depend on the sites, are computed once, in float64.
+depend on the sites, are computed once, in float64. Systems are solved by Cholesky factors, which some that the host can
+still solve do not have: q is then not finite, and the host goes on.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kosambi._core.precision import compiled
+from kosambi._core.threads import platform
 from kosambi._core.types import Array
 from kosambi.basis.local import systems_of, weights_of
 from kosambi.priors import AbstractPrior
 
-MOST_NUMBERS = 2**31
-"""Numbers that may be held: 16 GiB of systems in float64."""
+USUAL_BYTES = 2**34
+"""Memory of an accelerator that does not say how much it has."""
 # Numbers of the features of all neighbours of one block.
 _BLOCK = 2**26
 
@@ -54,8 +56,12 @@ class DeviceSystems(NamedTuple):
 
 def has_room(num_rows: int, num_places: int, num_coordinates: int) -> bool:
     """Whether there is an accelerator, and all systems fit its memory."""
-    numbers = num_rows * (2 * num_places * (num_places + 1) + num_coordinates)
-    return jax.default_backend() != "cpu" and num_places > 0 and numbers <= MOST_NUMBERS
+    if platform() == "cpu" or not num_places:
+        return False
+    # Systems, indices and which places are taken, of the rows before and of all others; the features.
+    numbers = num_rows * (2 * num_places * (num_places + 3) + num_coordinates)
+    known = jax.local_devices()[0].memory_stats() or {}
+    return 8 * numbers <= known.get("bytes_limit", USUAL_BYTES) / 2
 
 
 def systems_on_device(

@@ -49,6 +49,10 @@ _SMALLEST_PRECISION = 1e-8
 _SMALLEST_STEP = 0.125
 
 
+Marginals = Callable[[Site], tuple[np.ndarray, np.ndarray]]
+"""Mean and variance of q at every row as a function of the sites."""
+
+
 class Data(NamedTuple):
     """What the search needs to know of the rows."""
 
@@ -80,7 +84,7 @@ class Settled(NamedTuple):
 
 def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data) -> Settled:
     """Sites that agree with the q that follows from them."""
-    marginals = _marginals_of(prior, data)
+    marginals = _marginals_on_device(prior, data) or _marginals_on_host(prior, data)
     mean, variance = _first(likelihood, data)
     step, before = 1.0, np.inf
     site, rounds = _sites(likelihood, data, mean, variance), 0
@@ -89,6 +93,10 @@ def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Da
     while rounds < MAX_ROUNDS and not _has_settled(moved[counts]):
         rounds += 1
         new_mean, new_variance = marginals(site)
+        if not (np.all(np.isfinite(new_mean)) and np.all(np.isfinite(new_variance))):
+            # Systems that a Cholesky factorisation on an accelerator cannot solve.
+            marginals = _marginals_on_host(prior, data)
+            new_mean, new_variance = marginals(site)
         floor = _SMALLEST_VARIANCE * data.variance
         moved = np.abs(new_mean - mean) / np.sqrt(np.maximum(new_variance, floor) + np.finfo(float).tiny)
         size = float(np.sqrt(np.mean(np.square(moved[counts])))) if counts.any() else 0.0
@@ -97,7 +105,7 @@ def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Da
         mean = mean + step * (new_mean - mean)
         variance = np.maximum(variance + step * (new_variance - variance), floor)
         site = _sites(likelihood, data, mean, variance)
-    return Settled(site, rounds, int(np.sum(moved[counts] > ROUGHLY)))
+    return Settled(site, rounds, int(np.sum(~(moved[counts] <= ROUGHLY))))
 
 
 def _has_settled(moved: Float[np.ndarray, " N"]) -> bool:
@@ -128,12 +136,16 @@ def _sites(likelihood: AbstractLikelihood, data: Data, mean: np.ndarray, varianc
     return Site(np.where(is_known, precision, 0.0), np.where(is_known, mean - pull, data.mean))
 
 
-def _marginals_of(prior: AbstractPrior, data: Data) -> Callable[[Site], tuple[np.ndarray, np.ndarray]]:
-    """Mean and variance of q at every row as a function of the sites, on an accelerator where there is room."""
+def _marginals_on_host(prior: AbstractPrior, data: Data) -> Marginals:
+    near = Rows(data.x, data.psi, data.weights)
+    both = (LocalSystems(prior, near, data.x, data.psi, i, True) for i in (data.earlier, data.others))
+    return functools.partial(_marginals, _Systems(*both), data)
+
+
+def _marginals_on_device(prior: AbstractPrior, data: Data) -> Marginals | None:
+    """None where there is no accelerator, or no room."""
     if not has_room(len(data.y), data.earlier.shape[1], data.psi.shape[1]):
-        near = Rows(data.x, data.psi, data.weights)
-        both = (LocalSystems(prior, near, data.x, data.psi, i, True) for i in (data.earlier, data.others))
-        return functools.partial(_marginals, _Systems(*both), data)
+        return None
     _, left, is_needed = unexplained(prior, data.x, data.psi)
     with jax.enable_x64(True):
         rows = DeviceRows(*map(jnp.asarray, (data.psi, data.mean, left, 1.0 * is_needed)))
