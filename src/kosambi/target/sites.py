@@ -84,7 +84,8 @@ class Settled(NamedTuple):
 
 def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data) -> Settled:
     """Sites that agree with the q that follows from them."""
-    marginals = _marginals_on_device(prior, data) or _marginals_on_host(prior, data)
+    on_device = _marginals_on_device(prior, data)
+    marginals = on_device or _marginals_on_host(prior, data)
     mean, variance = _first(likelihood, data)
     step, before = 1.0, np.inf
     site, rounds = _sites(likelihood, data, mean, variance), 0
@@ -93,7 +94,7 @@ def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Da
     while rounds < MAX_ROUNDS and not _has_settled(moved[counts]):
         rounds += 1
         new_mean, new_variance = marginals(site)
-        if not (np.all(np.isfinite(new_mean)) and np.all(np.isfinite(new_variance))):
+        if marginals is on_device and not (np.all(np.isfinite(new_mean)) and np.all(np.isfinite(new_variance))):
             # Systems that a Cholesky factorisation on an accelerator cannot solve.
             marginals = _marginals_on_host(prior, data)
             new_mean, new_variance = marginals(site)
