@@ -33,6 +33,7 @@ import scipy.stats
 
 from benchmarks.learning import LARGE, measure, rows_of
 from kosambi import ProjectedLangevinRegressor
+from kosambi.calibration import label_scores, number_scores
 from reproduction.comparison import variational
 from reproduction.comparison.data import Part
 from reproduction.store import describe
@@ -72,9 +73,9 @@ def rival(name: str, likelihood: str, method: str, limit: float) -> dict[str, An
         seconds = time.perf_counter() - began
         found = variational.predictor(trained, noise)(test.x)
         if is_binary:
-            return {"seconds": seconds, **label_scores(np.asarray(found.probability), target)}
+            return {"seconds": seconds, **of_labels(np.asarray(found.probability), target)}
         observed = found.observation_mean, np.sqrt(found.observation_variance)
-        return {"seconds": seconds, **number_scores(*map(np.asarray, observed), target)}
+        return {"seconds": seconds, **of_numbers(*map(np.asarray, observed), target)}
     import gpboost
 
     model = gpboost.GPModel(
@@ -88,25 +89,22 @@ def rival(name: str, likelihood: str, method: str, limit: float) -> dict[str, An
     seconds = time.perf_counter() - began
     found = model.predict(gp_coords_pred=test.x, predict_var=not is_binary, predict_response=True)
     if is_binary:
-        return {"seconds": seconds, **label_scores(np.asarray(found["mu"]), target)}
-    return {"seconds": seconds, **number_scores(np.asarray(found["mu"]), np.sqrt(found["var"]), target)}
+        return {"seconds": seconds, **of_labels(np.asarray(found["mu"]), target)}
+    return {"seconds": seconds, **of_numbers(np.asarray(found["mu"]), np.sqrt(found["var"]), target)}
 
 
-def number_scores(mean: np.ndarray, deviation: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Of normal predictions."""
-    away = np.abs(y - mean) / deviation
-    return {
-        "nll": -float(np.mean(scipy.stats.norm.logpdf(y, mean, deviation))),
-        "error": float(np.sqrt(np.mean(np.square(y - mean)))),
-        "coverage": float(np.mean(away < scipy.stats.norm.ppf(0.975))),
-    }
+def of_numbers(mean: np.ndarray, deviation: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Scores of normal predictions."""
+    half = scipy.stats.norm.ppf(0.975) * deviation
+    density = scipy.stats.norm.logpdf(y, mean, deviation)
+    found = number_scores(y, mean, density, (mean - half, mean + half))
+    return {ours: found[name].value for ours, name in (("nll", "nll"), ("error", "rmse"), ("coverage", "coverage"))}
 
 
-def label_scores(chance: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Of probabilities of the larger label, which is one."""
-    is_one = y == np.max(y)
-    right = np.clip(np.where(is_one, chance, 1.0 - chance), 1e-12, 1.0)
-    return {"nll": -float(np.mean(np.log(right))), "error": float(np.mean((chance > 0.5) != is_one))}
+def of_labels(chance: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Scores of probabilities of the larger of two labels."""
+    found = label_scores((y == np.max(y)).astype(int), np.stack([1.0 - chance, chance], axis=1))
+    return {"nll": found["log_loss"].value, "error": 1.0 - found["accuracy"].value}
 
 
 def grown(number: int) -> dict[str, Any]:
@@ -127,7 +125,7 @@ def grown(number: int) -> dict[str, Any]:
         "seconds": seconds,
         "points": model.posterior_.basis.size,
         "neighbors": getattr(model.posterior_.target.neighborhood, "num_neighbors", 0),
-        **number_scores(mean, deviation, y[number:]),
+        **of_numbers(mean, deviation, y[number:]),
         "error_of_f": float(np.sqrt(np.mean(np.square(mean - f[number:])))),
     }
 
@@ -160,9 +158,9 @@ def draw_growth(found: list[dict[str, Any]], path: Path) -> None:
 
     figure = Figure(figsize=(8.0, 3.2), layout="constrained")
     rows = [each["rows"] for each in found]
-    for axes, key, label in zip(figure.subplots(1, 2), ("seconds", "gigabytes"), ("seconds", "gigabytes"), strict=True):
-        axes.loglog(rows, [each[key] for each in found], "o-")
-        axes.set(xlabel="rows", ylabel=label)
+    for axes, what in zip(figure.subplots(1, 2), ("seconds", "gigabytes"), strict=True):
+        axes.loglog(rows, [each[what] for each in found], "o-")
+        axes.set(xlabel="rows", ylabel=what)
         axes.grid(which="both", alpha=0.3)
     figure.savefig(path, dpi=150)
 

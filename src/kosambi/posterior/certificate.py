@@ -315,8 +315,8 @@ def doubts(target: Target, found: Certificate) -> list[str]:
         )
     if found.quadrature_error > 0.1 * max(found.divergence, 1e-6):
         notes.append(
-            f"numerical integration is good to {found.quadrature_error:.1g} nats only"
-            "; `certificate(num_nodes=...)` asks for more"
+            f"numerical integration is good to {found.quadrature_error:.1g} nats only; "
+            "`certificate(num_nodes=...)` asks for more"
         )
     return notes
 
