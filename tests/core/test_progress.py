@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import threading
 import time
@@ -57,7 +58,7 @@ def test_compiling_is_told_from_computing():
 
     x = np.ones((2, 2))
     # A number that no earlier run has had, so that no cache holds the program.
-    fresh = time.time()
+    fresh = time.time() % 1.0
     function = jax.jit(lambda x: slow_to_compile(x) + fresh)
     assert share(lambda: function(x).block_until_ready()) > 0.5
     runs = share(lambda: [function(x).block_until_ready() for _ in range(2000)])
@@ -67,7 +68,7 @@ def test_compiling_is_told_from_computing():
 
 def test_the_line_says_so_and_moves(monkeypatch):
     terminal = on_terminal(monkeypatch)
-    fresh = time.time()
+    fresh = time.time() % 1.0
     with Progress() as line:
         line.update("searching")
         jax.jit(lambda x: slow_to_compile(x) + fresh)(np.ones((3, 3)))
@@ -108,7 +109,8 @@ def test_searches_and_the_choice_of_points_are_covered(monkeypatch):
             30,
             Record(show=line),
         )
-    assert "6/100" in terminal.getvalue()
+    shown = [int(number) for number in re.findall(r"(\d+)/100", terminal.getvalue())]
+    assert 5 < max(shown) <= 30
     assert "objective" in terminal.getvalue()
 
 

@@ -10,6 +10,7 @@ import scipy.optimize
 
 import kosambi as ko
 from kosambi.samplers import markov as _markov
+from kosambi.samplers import row_jumps
 from kosambi.samplers.chains import _share_out
 
 lk = ko.likelihoods
@@ -64,10 +65,22 @@ def test_results_do_not_depend_on_the_clock(monkeypatch):
         np.testing.assert_array_equal(coordinates, found[0][2])
 
 
-def test_a_small_mode_that_was_found_is_not_passed_over():
+def test_a_small_mode_that_was_found_is_not_passed_over(monkeypatch):
     target = single(lk.ShiftMixture(shift=2.0, probability=0.05, noise=0.2), 1.0, 1.0)
     modes = ko.target.find_modes(jax.random.key(0), target)
     assert 0.01 < modes.weights[1] < 0.1
+    # Steps alone do not lead there and back; with jumps of the row they do, and each mode has its share.
+    particles, report = ko.sample(jax.random.key(0), target, ko.samplers.MALA(max_steps=400), 1000)
+    assert report.converged
+    halfway = float(np.mean(modes.positions))
+    grid = np.linspace(-6.0, 6.0, 6001)
+    density = np.exp(-np.asarray(target.whitened_potential(grid[:, None])))
+    is_small = np.sign(grid - halfway) == np.sign(modes.positions[1, 0] - halfway)
+    right = density[is_small].sum() / density.sum()
+    w = np.asarray(target.whiten(particles.coordinates))[:, 0]
+    found = np.mean(np.sign(w - halfway) == np.sign(modes.positions[1, 0] - halfway))
+    assert abs(found - right) < 4.0 * np.sqrt(right * (1.0 - right) / 1000)
+    monkeypatch.setattr(row_jumps, "LEAST", np.inf)
     with pytest.warns(ko.errors.ConvergenceWarning, match="separate modes"):
         _, report = ko.sample(jax.random.key(0), target, ko.samplers.MALA(max_steps=200), 1000)
     assert not report.converged

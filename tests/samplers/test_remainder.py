@@ -8,8 +8,9 @@ import pytest
 import kosambi as ko
 from kosambi._core.precision import lift
 from kosambi.likelihoods import Bernoulli, Categorical, Poisson, StudentT
-from kosambi.samplers import chains, remainder
-from kosambi.samplers.remainder import LARGEST_ERROR, RemainderFrame
+from kosambi.samplers import chains, normal_frames
+from kosambi.samplers.normal_frames import LARGEST_ERROR
+from kosambi.samplers.remainder import RemainderFrame
 from kosambi.target.modes import Frame, find_modes
 
 RNG = np.random.default_rng(3)
@@ -38,8 +39,8 @@ def compared(frame, plain, num_chains=16):
 @pytest.mark.parametrize("values", [2**18, 400])
 @pytest.mark.parametrize("use_tables", [False, True])
 def test_value_gradient_and_coordinates_are_those_of_the_frame(name, values, use_tables, monkeypatch):
-    monkeypatch.setattr(remainder, "_VALUES", values)
-    monkeypatch.setattr(remainder, "_VALUES_QUADRATURE", values)
+    monkeypatch.setattr(normal_frames, "_VALUES", values)
+    monkeypatch.setattr(normal_frames, "_VALUES_QUADRATURE", values)
     target, modes = made(*CASES[name], weights=np.resize([1.0, 2.0, 0.0, 0.5], 90))
     frame, plain = chains.padded_frame(target, modes, 16, use_tables), chains.padded_frame(target, modes)
     assert isinstance(frame, RemainderFrame)
@@ -56,7 +57,7 @@ def test_value_gradient_and_coordinates_are_those_of_the_frame(name, values, use
 
 
 def test_products_in_float64_have_all_digits(monkeypatch):
-    monkeypatch.setattr(remainder, "LARGEST_ERROR", 1e-9)
+    monkeypatch.setattr(normal_frames, "LARGEST_ERROR", 1e-9)
     target, modes = made(*CASES["labels"])
     frame = chains.padded_frame(target, modes, 16)
     assert not frame.is_single
@@ -69,7 +70,7 @@ def test_products_in_float64_have_all_digits(monkeypatch):
 def test_a_curvature_that_is_not_that_of_the_root_is_found_out():
     target, modes = made(*CASES["labels"])
     wrong = type(modes)(**{**vars(modes), "roots": 1.3 * np.asarray(modes.roots)})
-    assert remainder.remainder_frame(target, wrong, 24, 16) is None
+    assert normal_frames.remainder_frame(target, wrong, 24, 16) is None
     assert 0 < LARGEST_ERROR < 0.1
 
 

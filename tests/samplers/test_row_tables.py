@@ -8,8 +8,8 @@ from numpy.polynomial import chebyshev
 
 import kosambi as ko
 from kosambi.likelihoods import Bernoulli, NegativeBinomial, Poisson, StudentT
-from kosambi.samplers import chains, markov, remainder, row_tables
-from kosambi.samplers.remainder import LARGEST_ERROR, remainder_frame
+from kosambi.samplers import chains, normal_frames, row_tables
+from kosambi.samplers.normal_frames import LARGEST_ERROR, remainder_frame
 from kosambi.target.modes import find_modes
 from tests.samplers.grids import grid_of, p_values
 
@@ -66,7 +66,7 @@ def test_the_potential_is_that_of_its_definition(name, potential):
 
 def test_many_rows_have_several_degrees(monkeypatch):
     """Each row the lowest that suits it, in any number of blocks, and the same potential."""
-    monkeypatch.setattr(row_tables, "_MANY_ROWS", 50)
+    monkeypatch.setattr(row_tables, "MANY_ROWS", 50)
     target = target_of(*CASES["labels"], "neighbors", num_neighbors=8)
     modes = find_modes(jax.random.key(0), target)
     frame = remainder_frame(target, modes, 6, 64)
@@ -81,13 +81,13 @@ def test_many_rows_have_several_degrees(monkeypatch):
 
 def watched_frames(monkeypatch):
     """The frames that runs make, in a list that fills."""
-    used, made = [], markov.padded_frame
+    used, made = [], chains.padded_frame
 
     def watched(*args, **options):
         used.append(made(*args, **options))
         return used[-1]
 
-    monkeypatch.setattr(markov, "padded_frame", watched)
+    monkeypatch.setattr(chains, "padded_frame", watched)
     return used
 
 
@@ -97,7 +97,7 @@ def test_particles_out_of_reach_are_found_out(monkeypatch):
     target = target_of(*CASES["counts"], "optimal")
     _, right = ko.sample(jax.random.key(1), target, num_particles=200)
     monkeypatch.setattr(row_tables, "REACH", 0.3)
-    monkeypatch.setattr(remainder, "LARGEST_ERROR", 1e3)
+    monkeypatch.setattr(normal_frames, "LARGEST_ERROR", 1e3)
     _, report = ko.sample(jax.random.key(1), target, num_particles=200)
     assert report.converged
     assert [frame.is_tabulated for frame in used] == [True, True, False]

@@ -81,9 +81,21 @@ def test_known_modes_are_reached_downhill_and_unknown_ones_are_not(target):
     end = search_on_host(potential, np.zeros(int(np.prod(target.shape))))
     root = inverse_root(end.factor)
     start = end.w + root @ np.random.default_rng(3).normal(size=len(end.w))
-    place, below = reached(potential, start, [end.w], [root], 0.1)
-    assert place == 0
-    assert potential.value(below) < end.value + 0.1
-    elsewhere, below = reached(potential, start, [end.w + 5.0 * root[:, 0]], [root], 0.1)
-    assert elsewhere is None
-    np.testing.assert_allclose(potential.value(below), end.value, atol=1e-6)
+    starts = np.stack([end.w, start])
+    places, below = reached(potential, starts, [end.w], [root], 0.1)
+    assert places == [0, 0]
+    assert potential.value(below[1]) < end.value + 0.1
+    elsewhere, below = reached(potential, starts, [end.w + 5.0 * root[:, 0]], [root], 0.1)
+    assert elsewhere == [None, None]
+    for each in below:
+        np.testing.assert_allclose(potential.value(each), end.value, atol=1e-6)
+
+
+def test_values_and_gradients_of_several_are_those_of_each(target):
+    potential = HostPotential(target.term)
+    w = np.random.default_rng(4).normal(size=(3, int(np.prod(target.shape))))
+    values, gradients = potential.values_and_gradients(w)
+    for each, value, gradient in zip(w, values, gradients, strict=True):
+        rows = potential.rows(each)
+        assert value == pytest.approx(potential.value(each, rows), rel=1e-12)
+        np.testing.assert_allclose(gradient, potential.gradient(each, rows), rtol=1e-9, atol=1e-9)

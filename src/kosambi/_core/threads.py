@@ -28,7 +28,7 @@ def in_threads(function: Callable[[Item], Result], items: Sequence[Item], most: 
     """function(item) of each, in order, at most one thread for each core.
 
     JAX's switches belong to a thread: in each there are float64 and the caller's default device. What threads spend on
-    compiling, side by side, counts for the caller.
+    compiling, side by side, counts for the caller. After an exception, or Ctrl-C, nothing more is begun.
     """
     device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
 
@@ -40,6 +40,10 @@ def in_threads(function: Callable[[Item], Result], items: Sequence[Item], most: 
 
     number = min(len(items), os.cpu_count() or 1, most)
     with ThreadPoolExecutor(max(1, number)) as pool:
-        found = list(pool.map(one, items))
+        try:
+            found = list(pool.map(one, items))
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
     add_compile_seconds(sum(seconds for _, seconds in found) / max(1, number))
     return [result for result, _ in found]

@@ -29,11 +29,15 @@ from kosambi.learning.device_dense import FAINT, fit_on_device, gram_slope_on_de
 from kosambi.learning.exact import AbstractBlockEvaluator
 from kosambi.learning.layout import Layout, Model, rebuilt
 from kosambi.learning.rows import Block
-from kosambi.learning.sites import SETTLED, Fitted, Sites, expected, expected_cost, first_sites, floor, settle
+from kosambi.learning.sites import SETTLED, SHORTLY, Fitted, Sites, expected, expected_cost, first_sites, floor, settle
 from kosambi.learning.starts import Limits
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
+
+# Nats that an update of the sites may promise, over the square of the steepest slope: the slope is off by about the
+# root of it.
+_RELATIVE = 1e-4
 
 
 class Factors(NamedTuple):
@@ -49,13 +53,16 @@ class SiteEvaluator(AbstractBlockEvaluator):
 
     Sites begin where those of the best evaluation so far ended: a cost with several modes would otherwise make the
     bound depend on where a line search has been.
+
+    `tolerance` are nats that a further update of the sites may promise. With `is_searched` they are more while the best
+    slope so far is steep: sites must be as good as the slope is to be known.
     """
 
     def __init__(
         self, layout: Layout, given: Model, prior: AbstractPrior, blocks: list[Block], bounds: Limits | None = None
     ) -> None:
         super().__init__(layout, given, prior, blocks, bounds)
-        self.is_settled, self.tolerance = True, SETTLED
+        self.is_settled, self.tolerance, self.is_searched, self._steepness = True, SETTLED, False, np.inf
         self._has_settled = [True] * len(blocks)
         self._best: list[Sites | None] = [None] * len(blocks)
         self._last: list[Sites | None] = [None] * len(blocks)
@@ -64,7 +71,9 @@ class SiteEvaluator(AbstractBlockEvaluator):
         given, (x, y, counts, _) = self._given[number], self._blocks[number]
         gram, mean = self._prior_at(number, vector)
         likelihood = self.layout.model(vector, given).likelihood
-        found, has_settled = settled(likelihood, gram, mean, y, counts, self._best[number], self.tolerance)
+        rough = min(SHORTLY, _RELATIVE * self._steepness**2) if self.is_searched else 0.0
+        tolerance = max(self.tolerance, rough)
+        found, has_settled = settled(likelihood, gram, mean, y, counts, self._best[number], tolerance)
         if not np.isfinite(found.bound):
             return -np.inf, np.full(len(vector), np.nan)
         self._has_settled[number] = has_settled
@@ -79,8 +88,9 @@ class SiteEvaluator(AbstractBlockEvaluator):
         gram, mean = _moments(self.layout, vector, self._given[number], self._prior, x)
         return (gram if is_for_device(len(x)) else np.array(gram, order="F")), np.asarray(mean)
 
-    def _keep(self) -> None:
+    def _keep(self, gradient: Float[np.ndarray, " P"]) -> None:
         self._best, self.is_settled = list(self._last), all(self._has_settled)
+        self._steepness = float(np.max(np.abs(gradient if self.bounds is None else gradient * self.bounds.scale)))
 
     def leave_one_out(self, vector: Float[np.ndarray, " P"]) -> float:
         """Mean log density of each observation given the sites of all others of its block; one latent function.

@@ -64,7 +64,7 @@ class AbstractBlockEvaluator(abc.ABC):
             value, gradient = value + 0.5 * float(away @ away), gradient + away / self.bounds.width
         if value < self._lowest:
             self._lowest, self.evidence = value, evidence
-            self._keep()
+            self._keep(gradient)
         return value, gradient
 
     def _parts(self, vector: Float[np.ndarray, " P"]) -> list[tuple[float, Float[np.ndarray, " P"]]]:
@@ -77,7 +77,7 @@ class AbstractBlockEvaluator(abc.ABC):
     def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
         """The log evidence of one block and its gradient."""
 
-    def _keep(self) -> None:  # noqa: B027
+    def _keep(self, gradient: Float[np.ndarray, " P"]) -> None:  # noqa: B027
         """The last evaluation was the best so far; what it found may be where the next one begins."""
 
 

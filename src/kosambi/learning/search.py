@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.progress import Interruption, Progress
+from kosambi._core.threads import in_threads
 from kosambi.errors import NumericalError
 
 # The search ends when no slope within the bounds is steeper than this, in nats for a factor e.
@@ -19,7 +20,9 @@ VALUE_TOLERANCE = 1e-9
 PROMISE = 0.1
 # Nor has one that found no way down where a step promises more than this.
 PROMISE_WITHOUT_WAY = 0.03
-WINDOW = 20
+FIRST_STEP = 1.0
+"""Length of the first step, in usual steps: L-BFGS-B would go down the whole slope, which leads to the bounds."""
+WINDOW = 10
 """Iterations that are looked back at where a search may end early."""
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
@@ -40,6 +43,12 @@ class Record:
     def beside(self) -> Record:
         """A record of a search with another objective, which `absorb` counts among the moves."""
         return Record(show=self.show)
+
+    def follow(self, other: Record) -> None:
+        """Go on with what happened in a search with the same objective."""
+        self.values += other.values
+        self.failures += other.failures
+        self.moves += other.moves
 
     def absorb(self, other: Record) -> None:
         """Count what happened in a search with another objective."""
@@ -79,6 +88,7 @@ def minimise(
 
     start = np.clip(start, lower, upper)
     scale = np.broadcast_to(scale, start.shape)
+    unit = 1.0
     best: list[Minimum] = []
     lowest: list[float] = []
     iterations = 0
@@ -89,12 +99,12 @@ def minimise(
         if not np.isfinite(value) or not np.all(np.isfinite(gradient)):
             record.failures += 1
             highest = best[0].value + 1e3 + abs(best[0].value) if best else 1e12
-            return highest, np.zeros_like(vector)
+            return highest / unit, np.zeros_like(vector)
         record.values.append(value)
         if not best or value < best[0].value:
             best[:] = [Minimum(vector.copy(), value, gradient, 0, False)]
             record.show.step(iterations, f"objective {-value:.1f}")
-        return value, gradient * scale
+        return value / unit, gradient * scale / unit
 
     def count(_: np.ndarray) -> None:
         nonlocal iterations
@@ -104,20 +114,29 @@ def minimise(
         if iterations > WINDOW and lowest[-1 - WINDOW] - lowest[-1] < enough:
             raise StopIteration
 
-    # Two or three evaluations an iteration are usual; a rough objective can take thirty.
-    most = 20 + 4 * max_iterations
-    options = {
-        "maxiter": max_iterations,
-        "maxfun": most,
-        "ftol": VALUE_TOLERANCE,
-        "gtol": GRADIENT_TOLERANCE,
-        "maxls": 30,
-    }
     bounds = list(zip(lower / scale, upper / scale, strict=True))
     stop, found = Interruption() if stop is None else stop, None
     with stop:
+        first = evaluate(start / scale)
+        unit = max(1.0, float(np.linalg.norm(first[1])) / FIRST_STEP)
+        known = [(first[0] / unit, first[1] / unit)]
+        options = {
+            "maxiter": max_iterations,
+            # Two or three evaluations an iteration are usual; a rough objective can take thirty.
+            "maxfun": 20 + 4 * max_iterations,
+            # A part of the objective, or of one where that is smaller; `unit` is not to change what it means.
+            "ftol": VALUE_TOLERANCE * max(abs(first[0]), 1.0) / max(abs(first[0]), unit),
+            "gtol": GRADIENT_TOLERANCE / unit,
+            "maxls": 30,
+        }
         found = minimize(
-            evaluate, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=count
+            lambda scaled: known.pop() if known else evaluate(scaled),
+            start / scale,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options=options,
+            callback=count,
         )
     if found is None:
         if not best:
@@ -130,7 +149,7 @@ def minimise(
     slope = best[0].gradient * scale
     outward = ((best[0].vector <= lower) & (slope > 0)) | ((best[0].vector >= upper) & (slope < 0))
     slope = np.where(outward, 0.0, slope)
-    promise = 0.5 * float(slope @ (found.hess_inv @ slope))
+    promise = 0.5 * float(slope @ (found.hess_inv @ slope)) / unit
     # Status 1: a limit on iterations, which may be reached at the bottom. Status 2: a line search found nothing lower,
     # as at the bottom where slopes are right to some percent only (sites of costs that are not convex).
     converged = promise < (PROMISE if found.status != 2 else PROMISE_WITHOUT_WAY)
@@ -151,7 +170,8 @@ def most_promising(objective: Objective, vectors: list[np.ndarray], number: int)
     for vector in vectors:
         if not any(np.allclose(vector, other, atol=1e-8) for other in distinct):
             distinct.append(vector)
-    evaluations = [objective(vector) for vector in distinct]
+    # The first by itself, so that nothing is compiled twice.
+    evaluations = [objective(distinct[0]), *in_threads(objective, distinct[1:])]
     values = np.array([value for value, _ in evaluations])
     usable = np.array([np.isfinite(value) and np.all(np.isfinite(slope)) for value, slope in evaluations])
     if not usable.any():

@@ -37,6 +37,9 @@ _LITTLE, _NOTHING = 1e-3, 1e-6
 # Where no part of an update helps, or there were too many: sites that promise more than this have not settled, and a
 # search learns nothing from a bound that promises so much more.
 _MUCH, _HOPELESS = 0.1, 100.0
+# Nats that better means promise above which updates that fail are shortened by steadier precisions, and below which
+# parts of an update are not tried one after the other.
+_NEAR = 1.0
 # The variance of q at which rough latent values are first looked at, as a part of the prior's.
 _FIRST_VARIANCE = 0.25
 # Steps towards new sites: one, unless the bound would fall.
@@ -87,10 +90,13 @@ def settle(
         start: those of an earlier search.
         tolerance: nats that a further update may promise at the end.
     """
-    found, has_settled = (None, False) if start is None else _settled_from(fit, start, tolerance)
+    begun = first()
+    steady, found, has_settled = begun.precision, None, False
+    if start is not None:
+        found, has_settled = _settled_from(fit, start, tolerance, steady)
     if found is None or not has_settled:
         # Sites of another kernel can be so far off that no update helps; of two attempts the better one is kept.
-        again, has_again = _settled_from(fit, first(), tolerance)
+        again, has_again = _settled_from(fit, begun, tolerance, steady)
         if found is None or not np.isfinite(found.bound) or again.bound > found.bound:
             found, has_settled = again, has_again
     # Per row, where there are more than a block has.
@@ -100,18 +106,22 @@ def settle(
     return found, has_settled
 
 
-def _settled_from(fit: Callable[[Sites], Fitted], start: Sites, tolerance: float) -> tuple[Fitted, bool]:
+def _settled_from(
+    fit: Callable[[Sites], Fitted], start: Sites, tolerance: float, steady: Float[np.ndarray, "N C"]
+) -> tuple[Fitted, bool]:
+    """The best sites that updates from `start` lead to; `steady` are precisions for updates that would go too far."""
     current = fit(start)
     if not np.isfinite(current.bound):
         return current, False
-    step, past, is_guess = 1.0, _Past(), False
+    step, past, is_guess, is_careful = 1.0, _Past(), False, False
     for _ in range(MAX_UPDATES):
         wanted = _updated(current)
         promise = _promise(current, wanted)
         # Plain updates end well below the tolerance, guesses just below it, and the gradient has half as many digits.
         if promise < (_STRICTER * tolerance if is_guess else tolerance):
             return current, True
-        guess = past.guess(current, wanted) if step == 1.0 else None
+        is_careful = is_careful and current.pull > _NEAR
+        guess = past.guess(current, wanted) if step == 1.0 and not is_careful else None
         if guess is not None:
             further = fit(guess)
             # A guess that gains nothing costs one more fit; the plain update follows, and says when to end.
@@ -120,12 +130,18 @@ def _settled_from(fit: Callable[[Sites], Fitted], start: Sites, tolerance: float
                 continue
             past = _Past()
         is_guess = False
+        # Parts of an update that promises next to nothing are not worth a fit each.
+        smallest = _SMALLEST_STEP if promise > _NEAR else 0.25
+        wanted = _updated(current, steady) if is_careful else wanted
         while True:
             mixed = Sites(*(old + step * (new - old) for old, new in zip(current.sites, wanted, strict=True)))
             further = fit(mixed)
-            if further.bound >= current.bound - _NOTHING or step <= _SMALLEST_STEP:
+            if further.bound >= current.bound - _NOTHING or step <= smallest:
                 break
-            step *= 0.5
+            if current.pull > _NEAR and not is_careful:
+                is_careful, wanted = True, _updated(current, steady)
+            else:
+                step *= 0.5
         gain = further.bound - current.bound
         if gain < _NOTHING and promise < _LITTLE:
             return (further if gain > 0 else current), True
@@ -191,8 +207,14 @@ def floor(variance: Float[np.ndarray, " N"]) -> float:
     return 1e-12 * max(float(np.max(variance)), np.finfo(np.float64).tiny)
 
 
-def _updated(fitted: Fitted) -> Sites:
-    precision = np.maximum(fitted.curvature, 0.0)
+def _updated(fitted: Fitted, least: Float[np.ndarray, "N C"] | float = 0.0) -> Sites:
+    """The sites that q asks for.
+
+    Where a mean is far off a cost may be all but straight (a count under an exponential), so that one update would lead
+    far beyond the other end. Precisions of at least what the cost has where the observation is likely shorten it, and
+    lead to the same means.
+    """
+    precision = np.maximum(fitted.curvature, least)
     return Sites(precision, precision * fitted.mean - fitted.slope)
 
 

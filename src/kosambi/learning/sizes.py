@@ -23,6 +23,8 @@ SUBSET = 2000
 """Rows that a kernel for so many is learned from: about as many as there are points, which suits these best."""
 ALWAYS, NEVER = 64, 1024
 """Points that the rule without a score may always take, and never exceeds; in between it takes 4√N at most."""
+# A size is not tried where another one is larger by less than this factor.
+_NEARLY = 1.15
 CHEAP = 2**18
 """Points times values of latent functions at the data up to which more points cost less than to compile for them."""
 
@@ -46,13 +48,13 @@ def affordable(num_rows: int, likelihood: AbstractLikelihood) -> int | None:
 
 
 def ladder(most: int) -> list[int]:
-    """8, 11, 16, 23, 32, … up to and including `most`.
+    """8, 11, 16, 23, 32, … up to and including `most`, without one that is nearly as large.
 
-    >>> ladder(40)
-    [8, 11, 16, 23, 32, 40]
+    >>> ladder(40), ladder(35)
+    ([8, 11, 16, 23, 32, 40], [8, 11, 16, 23, 35])
     """
     steps = SMALLEST * np.sqrt(2.0) ** np.arange(64)
-    return sorted({*(round(float(step)) for step in steps if step < most), most})
+    return [*(round(float(step)) for step in steps if step < most / _NEARLY), most]
 
 
 def rounded_up(size: int, most: int, num_values: int) -> int:

@@ -16,14 +16,16 @@ import numpy as np
 
 from kosambi._core.precision import with_fields
 from kosambi._core.progress import Interruption
+from kosambi._core.threads import in_threads
 from kosambi.learning.dense import SiteEvaluator
 from kosambi.learning.exact import ExactEvaluator
 from kosambi.learning.layout import Model, lay_out, rebuilt, without_kernel
 from kosambi.learning.rows import gathered, num_support
 from kosambi.learning.search import minimise
+from kosambi.learning.sites import SHORTLY
 from kosambi.learning.starts import usual_limits
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
-from kosambi.learning.without_points import SITES, WithoutPoints
+from kosambi.learning.without_points import ENOUGH, SITES, WithoutPoints
 from kosambi.likelihoods import Gaussian, Laplace, StudentT
 
 TAILS, HEAVY = 0.005, 0.05
@@ -85,15 +87,15 @@ class HeavyTails(AbstractStrategy):
         task.show.update("kernel with heavy tails")
         objective = self._own.evaluator(self._rows, found.model, bounds)
         vector = task.layout.vector(found.model)
-        minimum = minimise(
-            objective, vector, bounds.lower, bounds.upper, task.max_iterations, task.record, bounds.scale, task.stop
-        )
+        limits = bounds.lower, bounds.upper, task.max_iterations
+        minimum = minimise(objective, vector, *limits, task.record, bounds.scale, task.stop, ENOUGH)
         if not objective.evidence > found.log_evidence:
             return found
         if can_leave_out:
-            together = self._own.evaluator((self._own.pool,), found.model, bounds)
+            together = self._own.evaluator((self._own.pool,), found.model, bounds, SHORTLY)
             assert isinstance(together, SiteEvaluator)
-            if not together.leave_one_out(minimum.vector) > together.leave_one_out(vector):
+            without, with_tails = in_threads(together.leave_one_out, (vector, minimum.vector))
+            if not with_tails > without:
                 return found
         return moved_to(
             task,
@@ -115,9 +117,9 @@ class HeavyTails(AbstractStrategy):
         bounds = usual_limits(layout, rebuilt(own.prior, begun), begun, x, y)
         blocks = gathered(self._rows, task.x, task.y, task.counts, begun.likelihood)
         objective = SiteEvaluator(layout, begun, own.prior, blocks, bounds)
-        minimum = minimise(
-            objective, layout.vector(begun), bounds.lower, bounds.upper, task.max_iterations, task.record, bounds.scale
-        )
+        objective.is_searched = True
+        limits = bounds.lower, bounds.upper, task.max_iterations
+        minimum = minimise(objective, layout.vector(begun), *limits, task.record, bounds.scale, enough=ENOUGH)
         # In the free numbers of the whole task, whose limits include those that this search had.
         model = layout.model(minimum.vector, begun)
         known = {p.entry(i): value for (p, i), value in zip(layout.entries(), minimum.gradient, strict=True)}

@@ -14,6 +14,7 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core.threads import in_threads
 from kosambi.kernels import column_scales
 from kosambi.learning.dense import SiteEvaluator
 from kosambi.learning.exact import ExactEvaluator, leave_one_out
@@ -21,7 +22,7 @@ from kosambi.learning.families import FAMILIES, ROWS, STRETCHES, AnyFamily, with
 from kosambi.learning.layout import Model, rebuilt
 from kosambi.learning.neighbors import refined
 from kosambi.learning.rows import choose_blocks, gathered, num_support, subset, thinned
-from kosambi.learning.search import Minimum, minimise, most_promising
+from kosambi.learning.search import Minimum, Record, minimise, most_promising
 from kosambi.learning.sites import ROUGHLY, SETTLED, SHORTLY
 from kosambi.learning.starts import Beginning, Limits, Scales, has_period, learns_mean, limits, start
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
@@ -42,6 +43,9 @@ FEWEST_CHECKED = 20
 """Rows, at least, whose predictions say something of the model."""
 SHORT = 12
 """Iterations of a short search."""
+ENOUGH = 0.01
+"""A search through sites ends when its last ten iterations have gained less than this many nats: the bound is further
+from the evidence, and where parameters can stand for one another (a mean and cut points) it would go on for long."""
 # Lengthscales in units of √D standard deviations, and noise as a share of the standard deviation, to begin from.
 _REACHES, _SHARES = (0.2, 0.6, 2.0), (0.1, 0.5)
 # How many periods are tried, between a fiftieth of the width of the data and all of it.
@@ -88,7 +92,7 @@ class WithoutPoints(AbstractStrategy):
         if self.strategy == EXACT:
             return ExactEvaluator(task.layout, given, self.prior, blocks, bounds)
         sites = SiteEvaluator(task.layout, given, self.prior, blocks, bounds)
-        sites.tolerance = tolerance
+        sites.tolerance, sites.is_searched = tolerance, True
         return sites
 
     def start(self) -> Found:
@@ -101,13 +105,8 @@ class WithoutPoints(AbstractStrategy):
             vectors,
             task.num_restarts + 1,
         )
-        ends = []
-        for number, vector in enumerate(starts):
-            task.show.update(f"start {number + 1} of {len(starts)}")
-            with task.stop:
-                ends.append(self._short(given, bounds, vector))
-            if task.stop.happened:
-                break
+        task.show.update(f"{len(starts)} starts")
+        ends = self._short_searches(bounds, [(given, vector) for vector in starts])
         if not ends:
             # Nothing to return.
             raise KeyboardInterrupt
@@ -137,9 +136,9 @@ class WithoutPoints(AbstractStrategy):
         objective = self.evaluator(rows, found.model, bounds)
         task.show.update("search", 0, task.max_iterations, f"objective {found.objective:.1f}")
         vector = task.layout.vector(found.model)
-        minimum = minimise(
-            objective, vector, bounds.lower, bounds.upper, task.max_iterations, task.record, bounds.scale, task.stop
-        )
+        enough = ENOUGH if self.strategy == SITES else 0.0
+        limits = bounds.lower, bounds.upper, task.max_iterations
+        minimum = minimise(objective, vector, *limits, task.record, bounds.scale, task.stop, enough)
         if not np.isfinite(minimum.value):
             return found
         num_rows = min(sum(map(len, rows)), len(self.pool))
@@ -207,27 +206,39 @@ class WithoutPoints(AbstractStrategy):
         vectors = [layout.vector(task.given), *grid, *random]
         return bounds, [np.clip(vector, bounds.lower, bounds.upper) for vector in vectors]
 
-    def _short(self, given: Model, bounds: Limits, vector: np.ndarray) -> tuple[Minimum, float, Model]:
-        task = self.task
-        objective = self.evaluator((self._few,), given, bounds, SHORTLY)
-        most = min(SHORT, task.max_iterations)
-        found = minimise(objective, vector, bounds.lower, bounds.upper, most, task.record, bounds.scale, task.stop)
-        return found, objective.evidence, given
+    def _short_searches(
+        self, bounds: Limits, starts: list[tuple[Model, Float[np.ndarray, " P"]]]
+    ) -> list[tuple[Minimum, float, Model]]:
+        """Where short searches end, with their evidence; side by side. Ctrl-C leaves out those that had not ended."""
+        task, most = self.task, min(SHORT, self.task.max_iterations)
+        ends: dict[int, tuple[Minimum, float, Model]] = {}
+        records = [Record() for _ in starts]
+
+        def one(number: int) -> None:
+            given, vector = starts[number]
+            objective = self.evaluator((self._few,), given, bounds, SHORTLY)
+            found = minimise(objective, vector, bounds.lower, bounds.upper, most, records[number], bounds.scale)
+            ends[number] = found, objective.evidence, given
+
+        with task.stop:
+            in_threads(one, range(len(starts)))
+        for number in sorted(ends):
+            task.record.follow(records[number])
+        return [ends[number] for number in sorted(ends)]
 
     def _best_family(
         self, given: Model, bounds: Limits, minimum: Minimum, evidence: float, model: Model
     ) -> tuple[Minimum, float, Model]:
-        best, first = (minimum, evidence, model), int(given.kernel.family)  # type: ignore[attr-defined]
+        first = int(given.kernel.family)  # type: ignore[attr-defined]
         is_length = [parameter.name == "kernel.lengthscale" for parameter, _ in self.task.layout.entries()]
-        for number, family in enumerate(FAMILIES):
-            if number == first or self.task.stop.happened:
-                continue
-            self.task.show.update(f"trying {family.__name__}")
-            with self.task.stop:
-                begun = minimum.vector + np.where(is_length, np.log(STRETCHES[number] / STRETCHES[first]), 0.0)
-                other = self._short(with_family(given, number), bounds, begun)
-                best = min(best, other, key=lambda end: end[0].value)
-        return best
+        others = [number for number in range(len(FAMILIES)) if number != first]
+        self.task.show.update("other families of kernels")
+        begun = [
+            minimum.vector + np.where(is_length, np.log(STRETCHES[number] / STRETCHES[first]), 0.0) for number in others
+        ]
+        models = [with_family(given, number) for number in others]
+        ends = self._short_searches(bounds, list(zip(models, begun, strict=True)))
+        return min([(minimum, evidence, model), *ends], key=lambda end: end[0].value)
 
 
 def _sizes(likelihood: AbstractLikelihood, strategy: str, num_rows: int, max_rows: int | None) -> tuple[int, int]:

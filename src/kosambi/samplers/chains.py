@@ -27,7 +27,8 @@ from kosambi._core.types import Array, Key
 from kosambi.samplers import convergence as _moments
 from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Work, check_initial_shape
 from kosambi.samplers.convergence import Moments
-from kosambi.samplers.remainder import remainder_frame
+from kosambi.samplers.normal_frames import mean_curvatures, remainder_frame
+from kosambi.samplers.remainder import RemainderFrame
 from kosambi.target import QuadraticTerm, Target
 from kosambi.target.data_terms import FactorisedTerm
 from kosambi.target.host_newton import HostPotential
@@ -257,17 +258,24 @@ def _given(target: Target, initial: Array, num_particles: int, num_chains: int) 
     return Start(padded[order], place[:num_particles])
 
 
-def padded_frame(target: Target, modes: Modes, num_chains: int | None = None, use_tables: bool = True) -> AnyFrame:
+def padded_frame(
+    target: Target,
+    modes: Modes,
+    num_chains: int | None = None,
+    use_tables: bool = True,
+    curvature: Float[np.ndarray, " N"] | None = None,
+) -> AnyFrame:
     """V around the most probable mode, with coordinates added behind those of the target.
 
     For `num_chains` that move by `Frame.value_and_gradient` alone it is the cheaper `RemainderFrame`, where there is
-    one; with `use_tables` it may have the costs of rows from tables.
+    one; with `use_tables` it may have the costs of rows from tables, and with `curvature` another than at the mode.
     """
     size, *latents = target.shape
     more = bucket(size, SMALLEST if size <= _FEW else _STEP) - size
-    found = None if num_chains is None else remainder_frame(target, modes, size + more, num_chains, use_tables)
-    if found is not None:
-        return found
+    if num_chains is not None:
+        found = remainder_frame(target, modes, size + more, num_chains, use_tables, curvature)
+        if found is not None:
+            return found
     mode, root, lowest = modes.positions[0], modes.roots[0], np.asarray(modes.potentials[0])
     if not more:
         return Frame(target.term, target.shape, mode, root, lowest)
@@ -280,6 +288,28 @@ def padded_frame(target: Target, modes: Modes, num_chains: int | None = None, us
     return Frame(
         with_fields(target.term, **{name: wide}), (size + more, *latents), np.pad(mode, (0, extra)), below, lowest
     )
+
+
+class Frames(NamedTuple):
+    """Normal approximations of a target in which chains can move."""
+
+    target: Target
+    modes: Modes
+    num_chains: int | None
+    use_tables: bool = True
+
+    def at_mode(self) -> AnyFrame:
+        """That of the most probable mode."""
+        return padded_frame(self.target, self.modes, self.num_chains, self.use_tables)
+
+    def among(self, w: Float[np.ndarray, "J K"], found: AnyFrame) -> AnyFrame:
+        """One with the mean curvature at the particles, where that is another one and jumps are made; else `found`."""
+        if not isinstance(found, RemainderFrame) or found.jumps is None:
+            return found
+        curvature = mean_curvatures(self.target, w[:, : self.target.shape[0]])
+        better = padded_frame(self.target, self.modes, self.num_chains, self.use_tables, curvature)
+        same = isinstance(better, RemainderFrame) and better.jumps is not None
+        return better if same and better.is_tabulated == found.is_tabulated else found
 
 
 def padded_start(key: Key, w: Float[Array, "J K"], frame: AnyFrame) -> Float[np.ndarray, "J L"]:

@@ -13,12 +13,14 @@ independent. The density is exp(−V), without bias.
 θ is set by dual averaging (Nesterov 2009, Hoffman and Gelman 2014) on the mean acceptance of all particles. With J of
 them the acceptance of one step is known to about 1/√J, so the gain is larger and the memory shorter than for a single
 chain, and the step size is cut at a limit: beyond it, the acceptance may be high for ever.
+
+Where a cost is not convex, some steps are followed by jumps of single rows (`kosambi.samplers.row_jumps`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +31,7 @@ from kosambi._core.checks import as_count, as_positive
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
 from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Info, Work, as_initial
+from kosambi.samplers.row_jumps import EVERY
 
 LARGEST_ANGLE = 0.5 * np.pi
 SHARE_OF_SHORT_STEPS = 0.25
@@ -110,7 +113,17 @@ class MALA(AbstractMarkovSampler):
         return state, Work(jnp.asarray(0), jnp.asarray(1))
 
     def step(self, key: Key, frame: AnyFrame, state: MALAState) -> tuple[MALAState, Info]:
-        """One transition, one gradient."""
+        """One transition, one gradient; one more where jumps follow."""
+        jumps = getattr(frame, "jumps", None)
+        if jumps is None:
+            return self._step(key, frame, state)
+        step_key, whether, jump_key = jax.random.split(key, 3)
+        state, info = self._step(step_key, frame, state)
+        jumps_now = jax.random.uniform(whether) < 1.0 / EVERY
+        state = jax.lax.cond(jumps_now, lambda: _jumped(jump_key, frame, state), lambda: state)
+        return state, info._replace(gradients=info.gradients + jumps_now)
+
+    def _step(self, key: Key, frame: AnyFrame, state: MALAState) -> tuple[MALAState, Info]:
         dtype = state.v.dtype
         num_particles, size = state.v.shape
         # One call of the generator, in (−1, 1), for noise and decisions, and flat: a fraction of the time to compile.
@@ -164,6 +177,13 @@ class MALA(AbstractMarkovSampler):
         """While the acceptance is off by more than 0.15, unless even the longest step is accepted more often."""
         at_limit = step_size > 0.95 * LARGEST_ANGLE and acceptance > float(self.target_acceptance)
         return abs(acceptance - float(self.target_acceptance)) > 0.15 and not at_limit
+
+
+def _jumped(key: Key, frame: Any, state: MALAState) -> MALAState:
+    """The state after jumps of single rows (`kosambi.samplers.row_jumps`)."""
+    v = frame.jumped(key, state.v)
+    w, value, slope = frame.value_and_gradient(v)
+    return state._replace(v=v, whitened=w, potential=value, gradient=slope - v)
 
 
 def _tamed(state: MALAState) -> Float[Array, "J K"]:

@@ -21,8 +21,8 @@ from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Notes
 from kosambi.samplers.chains import (
     MAX_CHECKS,
     NUM_SUPERCHAINS,
+    Frames,
     Segment,
-    padded_frame,
     padded_start,
     starting_points,
     whitened_potentials,
@@ -61,7 +61,7 @@ def run(
 
     `quiet_basins` leaves it to the caller to say that particles sit in modes between which they do not pass.
     """
-    mode_key, start_key, *keys, again = split(key, 6)
+    mode_key, start_key, *keys, again = split(key, 7)
     progress.update("looking for the mode")
     modes = find_modes(mode_key, target)
     start = starting_points(start_key, target, modes, initial, num_particles)
@@ -70,15 +70,14 @@ def run(
         sampler = eqx.tree_at(lambda s: s.initial, sampler, None)
     is_double = dtype == np.float64
     num_chains = len(start.w) if sampler.needs_gradients_only and is_double else None
-    found = padded_frame(target, modes, num_chains)
-    has_modes = len(modes.potentials) > 1
-    segment, log = _moved(keys, sampler, found, start.w, progress, dtype, stop, has_modes)
+    frames = Frames(target, modes, num_chains)
+    found, segment, log = _moved(keys, sampler, frames, start.w, progress, dtype, stop)
     is_tabulated = isinstance(found, RemainderFrame) and found.is_tabulated and not stop.happened
     if is_tabulated and _table_error(target, found, segment) > TABLE_ERROR:  # type: ignore[arg-type]
         # Particles have been where the tables do not reach.
-        found = padded_frame(target, modes, num_chains, use_tables=False)
+        frames = frames._replace(use_tables=False)
         spent = log.first_steps + int(segment.step), log.first_gradients + int(segment.gradients)
-        segment, log = _moved(split(again, 3), sampler, found, start.w, progress, dtype, stop, has_modes, spent)
+        found, segment, log = _moved(split(again, 4), sampler, frames, start.w, progress, dtype, stop, spent)
     interrupted = stop.happened
     # Without what was added to the coordinates.
     w = np.asarray(segment.state.whitened, dtype=np.float64)
@@ -94,19 +93,19 @@ def run(
 def _moved(
     keys: Sequence[Key],
     sampler: AbstractMarkovSampler,
-    found: AnyFrame,
+    frames: Frames,
     w: Float[np.ndarray, "J K"],
     progress: Progress,
     dtype: Any,
     stop: Interruption,
-    has_modes: bool,
     spent: tuple[int, int] = (0, 0),
-) -> tuple[Segment, _Log]:
-    """Chains from w to convergence.
+) -> tuple[AnyFrame, Segment, _Log]:
+    """Chains from w to convergence, and the frame in which they ended.
 
-    `has_modes` says that there are several modes; `spent` are steps and gradients of a run that this one repeats.
+    `spent` are steps and gradients of a run that this one repeats.
     """
-    init_key, step_key, fill_key = keys
+    init_key, step_key, fill_key, second_key = keys
+    found = frames.at_mode()
     begun = padded_start(fill_key, w, found)
     # Products in float32 stay so where all else is in float64.
     frame = lift(found, None if dtype == np.float64 else dtype)
@@ -115,11 +114,20 @@ def _moved(
     log.count(work, *spent)
     with stop:
         segment = _adapt(sampler, frame, step_key, segment, log)
-        segment = _sample(sampler, frame, step_key, segment, log, has_modes)
+        here = found.whitened(np.asarray(segment.state.v)) if isinstance(found, RemainderFrame) else begun
+        better = frames.among(here, found)
+        if better is not found:
+            found, frame = better, lift(better)
+            again, _ = _segment.begin(sampler, frame, second_key, here, NUM_SUPERCHAINS)
+            # Steps number the random keys, so they go on.
+            segment = again._replace(step=segment.step, gradients=segment.gradients, divergences=segment.divergences)
+            log.last = None
+            segment = _adapt(sampler, frame, step_key, segment, log)
+        segment = _sample(sampler, frame, step_key, segment, log, len(frames.modes.potentials) > 1)
     if stop.happened and log.last is not None:
         # What the last complete segment left is still there.
         segment = log.last
-    return segment, log
+    return found, segment, log
 
 
 def _table_error(target: Target, frame: RemainderFrame, segment: Segment) -> float:

@@ -36,7 +36,7 @@ _ERROR = 2e-3
 _UNROLLED = 32
 # Rows above which there are several degrees, and the part of them that one degree has at least: fewer join those of the
 # next. Below, shapes depend on nothing but the number of rows and the degree, so that little is compiled again.
-_MANY_ROWS, _SMALLEST_GROUP = 2**14, 0.02
+MANY_ROWS, _SMALLEST_GROUP = 2**14, 0.02
 
 
 class RowTable(NamedTuple):
@@ -111,7 +111,7 @@ def tabulated(
         if degree == DEGREES[-1] or not np.all(np.isfinite(found)):
             if not np.all(is_good):
                 return None
-        elif np.sum(is_good) < (_SMALLEST_GROUP * number if number > _MANY_ROWS else number):
+        elif np.sum(is_good) < (_SMALLEST_GROUP * number if number > MANY_ROWS else number):
             is_good[:] = False
         if is_good.any():
             groups.append(Group(left[is_good], found[:, is_good]))

@@ -148,16 +148,39 @@ class HostPotential:
         """∇V(w)."""
         return w + (self.psi.T @ rows.slope).reshape(-1)
 
+    def values_and_gradients(self, w: Float[np.ndarray, "S K"]) -> tuple[Float[np.ndarray, " S"], np.ndarray]:
+        """V and ∇V of several w, with one product for all of them where there is one latent function."""
+        if self.num_latents > 1:
+            rows = [self.rows(each) for each in w]
+            values = [self.value(each, own) for each, own in zip(w, rows, strict=True)]
+            return np.array(values), np.stack([self.gradient(each, own) for each, own in zip(w, rows, strict=True)])
+        rows = [self.costs(f) for f in self.offset + w @ self.psi.T]
+        slopes = np.stack([own.slope for own in rows])
+        values = np.array([float(np.sum(own.cost)) for own in rows]) + 0.5 * np.sum(np.square(w), axis=1)
+        return values, w + slopes @ self.psi
+
     def factor(self, rows: RowCosts, flattest: float = FLATTEST) -> Float[np.ndarray, "K K"]:
         """As `kosambi.target.newton.curvature_factor`: of the Hessian, unless that is too flat."""
         if self.term.likelihood.is_convex:
             return _cholesky(self._spread(rows.curvature))
-        positive, hessian = self._spread(rows.search_curvature), self._spread(rows.second)
+        if self.num_latents == 1:
+            # Against its own positive part first, which it is made of: the other curvature is one more sum over rows.
+            steep = self._spread(np.maximum(rows.second, 0.0))
+            hessian = steep - self._below(rows.second)
+            if np.all(np.isfinite(_cholesky(hessian - flattest * steep))):
+                return _cholesky(hessian)
+        else:
+            hessian = self._spread(rows.second)
+        positive = self._spread(rows.search_curvature)
         for share, least in zip(SHARES, (flattest, FLATTEST), strict=True):
             mixed = hessian + share * (positive - hessian)
             if np.all(np.isfinite(_cholesky(mixed - least * positive))):
                 return _cholesky(mixed)
         return _cholesky(positive)
+
+    def normal_factor(self, h: Float[np.ndarray, " N"]) -> Float[np.ndarray, "K K"]:
+        """The Cholesky factor of I + Σ_n h_n ψ_nψ_nᵀ."""
+        return _cholesky(self._spread(h))
 
     def _weighted(self, values: np.ndarray) -> np.ndarray:
         return values * self.weights.reshape(-1, *(1,) * (values.ndim - 1))
@@ -167,11 +190,8 @@ class HostPotential:
         size, latents = self.psi.shape[1], self.num_latents
         if latents == 1:
             total = self._gram(np.maximum(h, 0.0))
-            below = np.flatnonzero(h < 0)
-            if len(below):
-                # Outliers, few of all rows.
-                scaled = self.psi[below] * np.sqrt(-h[below])[:, None]
-                total -= scaled.T @ scaled
+            if np.any(h < 0):
+                total -= self._below(h)
         else:
             blocks = np.empty((size, latents, size, latents))
             for c in range(latents):
@@ -180,6 +200,12 @@ class HostPotential:
             total = blocks.reshape(size * latents, -1)
         total[np.diag_indices_from(total)] += 1.0
         return total
+
+    def _below(self, h: Float[np.ndarray, " N"]) -> Float[np.ndarray, "M M"]:
+        """Σ_n −h_n ψ_nψ_nᵀ over rows where h is negative: outliers, few of all rows."""
+        rows = np.flatnonzero(h < 0)
+        scaled = self.psi[rows] * np.sqrt(-h[rows])[:, None]
+        return scaled.T @ scaled
 
     def _gram(self, h: Float[np.ndarray, " N"]) -> Float[np.ndarray, "M M"]:
         """Σ_n h_n ψ_nψ_nᵀ for h that is nowhere negative: a matrix times its own transpose is half the work.
@@ -225,18 +251,19 @@ def search_on_host(
 
 def reached(
     potential: HostPotential,
-    start: Float[np.ndarray, " K"],
+    starts: Float[np.ndarray, "S K"],
     positions: list[Float[np.ndarray, " K"]],
     roots: list[Float[np.ndarray, "K K"]],
     nearness: float,
-) -> tuple[int | None, Float[np.ndarray, " K"]]:
-    """Which known mode lies downhill from `start`, None if that takes too long to say; and how far the way down led.
+) -> tuple[list[int | None], Float[np.ndarray, "S K"]]:
+    """Which known mode lies downhill from each of `starts`, None where that takes too long to say; and where that led.
 
-    Newton's steps with the curvature of the first mode, O(NM) each where a curvature of their own would be O(NM²).
+    Newton's steps with the curvature of the first mode, O(NM) each where a curvature of their own would be O(NM²); all
+    starts at once, so that their matrices are read once.
 
     Arguments:
         potential: V.
-        start: where to begin.
+        starts: where to begin.
         positions: the modes.
         roots: A with A Aᵀ = H⁻¹ of each.
         nearness: how near a mode is reached, in its standard deviations.
@@ -249,23 +276,30 @@ def reached(
                 return number
         return None
 
+    places: list[int | None] = [None] * len(starts)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        w, value, direction, decrement, length = start, np.inf, np.zeros_like(start), 0.0, 1.0
+        w, value = np.array(starts), np.full(len(starts), np.inf)
+        direction, decrement, length = np.zeros_like(w), np.zeros(len(w)), np.ones(len(w))
+        on_the_way = np.arange(len(w))
         for _ in range(_DOWNHILL):
-            trial = w + length * direction
-            rows = potential.rows(trial)
-            lower = potential.value(trial, rows)
-            if not lower <= value - 2e-4 * length * decrement:
-                length *= 0.5
-                continue
-            slope = potential.gradient(trial, rows)
-            turned = roots[0].T @ slope
-            w, value, direction, decrement = trial, lower, -(roots[0] @ turned), 0.5 * float(turned @ turned)
-            length = min(1.0, 2.0 * length)
+            trial = w[on_the_way] + length[on_the_way, None] * direction[on_the_way]
+            lower, slope = potential.values_and_gradients(trial)
+            is_lower = lower <= value[on_the_way] - 2e-4 * length[on_the_way] * decrement[on_the_way]
+            length[on_the_way[~is_lower]] *= 0.5
+            there = on_the_way[is_lower]
+            turned = slope[is_lower] @ roots[0]
+            w[there], value[there], direction[there] = trial[is_lower], lower[is_lower], -(turned @ roots[0].T)
+            decrement[there] = 0.5 * np.sum(np.square(turned), axis=1)
+            length[there] = np.minimum(1.0, 2.0 * length[there])
             # Half the square of a distance, if in another metric: far from all modes where it is not even small.
-            if decrement < nearness and (found := nearest(w)) is not None:
-                return found, w
-    return None, w
+            for number in there[decrement[there] < nearness]:
+                places[number] = nearest(w[number])
+            is_known = np.array([place is not None for place in places])
+            is_down = (decrement > 0) & (decrement < TOLERANCE)
+            on_the_way = on_the_way[~(is_known | is_down)[on_the_way]]
+            if not len(on_the_way):
+                break
+    return places, w
 
 
 def inverse_root(factor: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:

@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float, Int
 
 from kosambi._core.linalg import is_for_host
 from kosambi._core.precision import Module, compiled, host_generator, public
+from kosambi._core.threads import in_threads
 from kosambi._core.types import Array, Key
 from kosambi.errors import NumericalError
 from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, data_value
@@ -103,11 +104,14 @@ def _distinct(target: Target, starts: Float[Array, "S K"], known: Modes | None =
 
 def _merged(found: Modes, order: list[int]) -> tuple[list[int], Int[np.ndarray, " S"]]:
     """Searches that ended in different modes, and for every search the place of its mode among them."""
+    from scipy.linalg import solve_triangular  # here, because it doubles what `import kosambi` adds to `import jax`
+
     kept: list[int] = []
     labels = np.full(len(found.potentials), -1)
     for i in order:
-        # Distances in the metric of the mode kept; a triangular solve, since the root is the inverse of a factor.
-        apart = [np.linalg.norm(np.linalg.solve(found.roots[j], found.positions[i] - found.positions[j])) for j in kept]
+        # Distances in the metric of the mode kept, whose root is upper triangular: the inverse of a factor.
+        ways = [solve_triangular(found.roots[j], found.positions[i] - found.positions[j], lower=False) for j in kept]
+        apart = [np.linalg.norm(way) for way in ways]
         near = [place for place, distance in enumerate(apart) if distance <= SAME_MODE]
         labels[i] = near[0] if near else len(kept)
         if not near:
@@ -155,18 +159,24 @@ def _searched(target: Target, starts: Float[Array, "S K"], known: Modes | None =
     term = target.term
     if not isinstance(term, FactorisedTerm | MarginalTerm) or not is_for_host(term.psi.size):
         return jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
-    potential, every = HostPotential(term), []
+    potential = HostPotential(term)
     different = [] if known is None else [_End(*fields) for fields in zip(*_leaves(known), strict=True)]
     different = [end for end in different if end.converged]
-    for start in np.asarray(starts, dtype=np.float64):
-        # Most starts lead to modes that are known by then, which takes much less to see than to search for them again,
-        # where there are many coordinates.
+
+    every: list[_End] = []
+    starts = np.asarray(starts, dtype=np.float64)
+    if not different:
+        every, starts = [_searched_from(potential, starts[0])], starts[1:]
+        different = [end for end in every if end.converged]
+    places: list[int | None] = [None] * len(starts)
+    if different and len(starts) and starts.shape[1] >= MANY_COORDINATES:
+        # Most lead to modes that are known, which takes much less to see than to search for them again.
         modes = [end.position for end in different], [end.root for end in different]
-        can_tell = different and len(start) >= MANY_COORDINATES
-        place, below = reached(potential, start, *modes, SAME_MODE) if can_tell else (None, start)
-        every.append(_searched_from(potential, below) if place is None else different[place])
-        if place is None and every[-1].converged:
-            different.append(every[-1])
+        places, starts = reached(potential, starts, *modes, SAME_MODE)
+    # Side by side; what is known does not depend on which search ends first.
+    unknown = [start for start, place in zip(starts, places, strict=True) if place is None]
+    ends = iter(in_threads(lambda start: _searched_from(potential, start), unknown) if unknown else [])
+    every += [next(ends) if place is None else different[place] for place in places]
     return Modes(*(np.stack([np.asarray(each) for each in field]) for field in zip(*every, strict=True)))
 
 
