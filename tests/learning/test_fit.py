@@ -9,7 +9,7 @@ import scipy.stats
 
 import kosambi as ko
 from kosambi.errors import HyperparameterWarning
-from kosambi.learning.exact import ExactEvaluator, leave_one_out
+from kosambi.learning.exact import ExactEvaluator
 from kosambi.learning.layout import Model, lay_out, rebuilt
 from kosambi.learning.rows import Block
 from tests.learning.curves import KEY, NOISE, curve, unlearned
@@ -256,7 +256,7 @@ def test_rows_left_out_against_fits_without_them():
     given = Model(prior.kernel, prior.mean, noise)
     layout = lay_out(given)
     with jax.enable_x64(True):
-        found = leave_one_out(layout, layout.vector(given), given, prior, Block(x, y, counts, noise))
+        found = ExactEvaluator(layout, given, prior, [Block(x, y, counts, noise)]).leave_one_out(layout.vector(given))
     each = []
     for n in np.flatnonzero(counts):
         rest = np.setdiff1d(np.flatnonzero(counts), [n])

@@ -92,24 +92,27 @@ class SiteEvaluator(AbstractBlockEvaluator):
         self._best, self.is_settled = list(self._last), all(self._has_settled)
         self._steepness = float(np.max(np.abs(gradient if self.bounds is None else gradient * self.bounds.scale)))
 
-    def leave_one_out(self, vector: Float[np.ndarray, " P"]) -> float:
-        """Mean log density of each observation given the sites of all others of its block; one latent function.
+    def left_out(self, vector: Float[np.ndarray, " P"]) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
+        """Given the sites of all others; for one latent function.
 
         Without its own site f_n has the variance v_n/(1 − W_n v_n) and the mean (m_n − v_n λ_n)/(1 − W_n v_n).
         """
-        total, number = 0.0, 0.0
+        densities, every = [], []
         for at, (_, y, counts, _) in enumerate(self._blocks):
             gram, mean = self._prior_at(at, vector)
             likelihood = self.layout.model(vector, self._given[at]).likelihood
             found, _ = settled(likelihood, gram, mean, y, counts, self._best[at], self.tolerance)
+            rows = np.flatnonzero(np.asarray(counts))
+            every.append(np.asarray(counts)[rows])
             if not np.isfinite(found.bound):
-                return -np.inf
+                densities.append(np.full(len(rows), -np.inf))
+                continue
             centre, variance = found.mean[:, 0], found.variance[:, 0]
             left = np.maximum(1.0 - found.sites.precision[:, 0] * variance, FAINT)
             away = (centre - variance * found.sites.shift[:, 0]) / left
             density = at_rest(likelihood).log_predictive_density(np.asarray(y), away, np.sqrt(variance / left))
-            total, number = total + float(np.asarray(counts) @ np.asarray(density)), number + float(np.sum(counts))
-        return total / number
+            densities.append(np.asarray(density)[rows])
+        return np.concatenate(densities), np.concatenate(every)
 
 
 def settled(

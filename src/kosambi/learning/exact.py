@@ -73,6 +73,18 @@ class AbstractBlockEvaluator(abc.ABC):
             return [self._block(0, vector)]
         return in_threads(lambda number: self._block(number, vector), range(len(self._blocks)))
 
+    def leave_one_out(self, vector: Float[np.ndarray, " P"]) -> float:
+        """Mean log density of each observation given all others of its block."""
+        density, times = self.left_out(vector)
+        return float(density @ times / np.sum(times))
+
+    @abc.abstractmethod
+    def left_out(self, vector: Float[np.ndarray, " P"]) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
+        """Log densities of the observations, each given all others of its block, and how often each counts.
+
+        −∞ where there is no evidence.
+        """
+
     @abc.abstractmethod
     def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
         """The log evidence of one block and its gradient."""
@@ -132,25 +144,29 @@ class ExactEvaluator(AbstractBlockEvaluator):
         pulled = _pulled_back(self.layout, vector, given, self._prior, x, weights, slopes, root * alpha)
         return evidence, np.asarray(pulled)
 
+    def left_out(self, vector: Float[np.ndarray, " P"]) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
+        """As N(y_n − α_n/p_n, 1/p_n), p = diag K⁻¹.
 
-def leave_one_out(
-    layout: Layout, vector: Float[np.ndarray, " P"], given: Model, prior: AbstractPrior, block: Block
-) -> float:
-    """Mean log density of each observation given all others of a block: N(y_n − α_n/p_n, 1/p_n), p = diag K⁻¹.
+        An observation that counts several times has a noise that is as much smaller, and counts as often.
+        """
+        from scipy.linalg import cho_solve, lapack
 
-    An observation that counts several times has a noise that is as much smaller, and counts as often.
-    """
-    from scipy.linalg import cho_factor, cho_solve
-
-    parts = _covariance(layout, vector, lift(given), lift(prior), block.x)
-    gram, variance, mean = (np.asarray(part) for part in parts)
-    rows = np.flatnonzero(np.asarray(block.counts))
-    times = np.asarray(block.counts)[rows]
-    factor = cho_factor(gram[np.ix_(rows, rows)] + np.diag(variance[rows] / times), lower=True)
-    inverse = cho_solve(factor, np.eye(len(rows)))
-    alpha, precision = inverse @ (np.asarray(block.y) - mean)[rows], np.diagonal(inverse)
-    density = 0.5 * (np.log(precision / (2.0 * np.pi)) - np.square(alpha) / precision)
-    return float(np.average(density, weights=times))
+        densities, every = [], []
+        for given, (x, y, counts, _) in zip(self._given, self._blocks, strict=True):
+            parts = _covariance(self.layout, vector, given, self._prior, x)
+            gram, variance, mean = (np.asarray(part) for part in parts)
+            rows = np.flatnonzero(np.asarray(counts))
+            times = np.asarray(counts)[rows]
+            noise = np.broadcast_to(variance + self._known, len(gram))[rows] / times
+            factor, failed = lapack.dpotrf(gram[np.ix_(rows, rows)] + np.diag(noise), lower=1)
+            if failed or not np.all(np.isfinite(np.diagonal(factor))):
+                densities.append(np.full(len(rows), -np.inf))
+            else:
+                inverse = cho_solve((factor, True), np.eye(len(rows)))
+                alpha, precision = inverse @ (np.asarray(y) - mean)[rows], np.diagonal(inverse)
+                densities.append(0.5 * (np.log(precision / (2.0 * np.pi)) - np.square(alpha) / precision))
+            every.append(times)
+        return np.concatenate(densities), np.concatenate(every)
 
 
 def _parts(
