@@ -111,6 +111,22 @@ def test_single_precision_is_not_kept_for_precise_observations(monkeypatch):
     np.testing.assert_allclose(systems.conditionals(precision).weights, right.weights, atol=1e-10)
 
 
+def test_the_host_solves_what_an_accelerator_cannot(monkeypatch):
+    prior = PRIORS["process"]
+    psi = np.asarray(ko.PointBasis(prior, X[:6]).whitened_mean(X))
+    index = np.argsort(cdist(X[:10], X), axis=1)[:, 1:8]
+    given = prior, Rows(X, psi, np.ones(60)), X[:10], psi[:10], index
+    right = local_conditionals(*given)
+    monkeypatch.setattr(local_module, "platform", lambda: "gpu")
+    on_device = local_conditionals(*given)
+    unknown = np.full((10, 7), np.nan), np.full(10, np.nan), np.full((10, 6), np.nan)
+    monkeypatch.setattr(local_module, "_on_device", lambda *_: unknown)
+    on_host = local_conditionals(*given)
+    for found in (on_device, on_host):
+        for one, other in zip(found[:3], right[:3], strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-10)
+
+
 def test_rows_that_are_all_equal_have_earlier_neighbors():
     order = np.arange(200)
     found = find_neighbors(np.zeros((200, 3)), order, order, 10)

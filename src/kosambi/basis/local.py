@@ -155,8 +155,12 @@ class LocalSystems:
             return weights, removed, _mixed(weights, features)
         given = self._prior, self._rows.x[near], features
         if not self._keeps:
-            block = _on_host if platform() == "cpu" else _on_device
-            return block(*given, root, self._x[part], self._psi[part])
+            here = self._x[part], self._psi[part]
+            found = None if platform() == "cpu" else _on_device(*given, root, *here)
+            # A system that rounding has left without a Cholesky factor, which an accelerator needs, is the host's.
+            if found is None or not np.all(np.isfinite(np.asarray(found[0]))):
+                found = _on_host(*given, root, *here)
+            return found
         gram, toward = residual_blocks(*given, self._x[part], self._psi[part])
         self._kept[part.start] = gram.astype(self._dtype, copy=False), toward.astype(self._dtype, copy=False)
         weights, removed = _solved(gram, toward, root)

@@ -48,13 +48,15 @@ def affordable(num_rows: int, likelihood: AbstractLikelihood) -> int | None:
 
 
 def ladder(most: int) -> list[int]:
-    """8, 11, 16, 23, 32, … up to and including `most`, without one that is nearly as large.
+    """8, 11, 16, 23, 32, … up to and including `most`, without one between powers of two that is nearly as large.
 
-    >>> ladder(40), ladder(35)
-    ([8, 11, 16, 23, 32, 40], [8, 11, 16, 23, 35])
+    >>> ladder(40), ladder(24), ladder(35)
+    ([8, 11, 16, 23, 32, 40], [8, 11, 16, 24], [8, 11, 16, 23, 32, 35])
     """
-    steps = SMALLEST * np.sqrt(2.0) ** np.arange(64)
-    return [*(round(float(step)) for step in steps if step < most / _NEARLY), most]
+    powers = SMALLEST * 2.0 ** np.arange(32)
+    between = np.sqrt(2.0) * powers
+    steps = [*powers[powers < most], *between[between < most / _NEARLY]]
+    return [*sorted(round(float(step)) for step in steps), most]
 
 
 def rounded_up(size: int, most: int, num_values: int) -> int:
