@@ -20,7 +20,7 @@ import optax
 from jaxtyping import Float, Int
 
 from kosambi._core.precision import at_rest, lift
-from kosambi.basis.neighbors import find_neighbors
+from kosambi.basis.neighbors import Nearest, Neighbors, find_neighbors
 from kosambi.kernels import column_scales
 from kosambi.learning.conditionals import batch_evidence, conditionals
 from kosambi.learning.layout import Model
@@ -29,8 +29,9 @@ from kosambi.learning.task import Found, Task
 from kosambi.priors import AbstractPrior
 
 NEIGHBORS = "neighbors"
-NUM_NEIGHBORS = 24
-"""m."""
+NUM_NEAREST, NUM_FAR, FIRST_ROWS = 16, 4, (512, 64)
+"""A row is given the nearest of all rows before it, and the nearest of the first so many, which are farther away: where
+rows lie close together and are noisy, those around it do not tell a wide kernel from a high one."""
 BATCH, STEPS = 512, 240
 """Rows of one step, and how many steps there are."""
 MOST_TARGETS = 16384
@@ -164,6 +165,29 @@ def _notes(before: float, after: float, square: float) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _near_and_far(
+    scaled: Float[np.ndarray, "N D"], order: Int[np.ndarray, " P"], targets: Int[np.ndarray, " T"]
+) -> Neighbors:
+    """The nearest rows before each target, and the nearest of the first ones that are not among them."""
+    found = find_neighbors(scaled, order, targets, NUM_NEAREST)
+    for first in FIRST_ROWS:
+        known = np.where(found.present > 0, found.neighbors, -1)
+        places = Nearest(np.ascontiguousarray(scaled[order[:first]])).query(
+            np.ascontiguousarray(scaled[order[targets]]), known.shape[1] + NUM_FAR
+        )
+        is_new = (places < targets[:, None]) & ~np.any(order[places][:, :, None] == known[:, None, :], axis=2)
+        # Stable, so that the nearest come first.
+        rank = np.argsort(~is_new, axis=1, kind="stable")[:, :NUM_FAR]
+        present = np.take_along_axis(is_new, rank, 1)
+        far = np.where(present, order[np.take_along_axis(places, rank, 1)], found.targets[:, None])
+        found = dataclasses.replace(
+            found,
+            neighbors=np.concatenate([found.neighbors, far], axis=1),
+            present=np.concatenate([found.present, present.astype(np.float64)], axis=1),
+        )
+    return found
+
+
 class _Data:
     """Rows in a random order, those of them that steps use and that are kept out, and their neighbours."""
 
@@ -177,14 +201,14 @@ class _Data:
         self.targets = task.generator.permutation(len(self.pool))[:most]
         self.num_used = max(BATCH, most - KEPT_OUT)
         self.scales = column_scales(model.kernel, self.x)
-        self.found = find_neighbors(self.x / self.scales, self.order, self.targets, NUM_NEIGHBORS)
+        self.found = _near_and_far(self.x / self.scales, self.order, self.targets)
 
     def find_again(self, vector: np.ndarray) -> None:
         """Neighbours for the lengthscales as they are now, unless these have hardly moved."""
         scales = column_scales(at_rest(self.layout.model(vector, self.given)).kernel, self.x)
         if np.max(np.abs(np.log(scales / self.scales))) > np.log(_MOVED):
             self.scales = scales
-            self.found = find_neighbors(self.x / scales, self.order, self.targets, NUM_NEIGHBORS)
+            self.found = _near_and_far(self.x / scales, self.order, self.targets)
 
     def batch(self, vector: np.ndarray, which: Int[np.ndarray, " B"]) -> tuple[float, np.ndarray]:
         """The sum of the terms of some targets, and its gradient."""

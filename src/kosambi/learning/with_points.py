@@ -39,8 +39,8 @@ MAX_ROUNDS, ROUND = 6, 20
 """How often points are chosen again where they cannot carry those hyperparameters, and iterations between."""
 MOST_ITERATIONS, FEWEST_ITERATIONS = 300, 20
 """Of the search for both, which need not end: what follows it does."""
-ENOUGH = 5e-4
-"""Nats per observation that this search must gain in twenty iterations to go on."""
+ENOUGH = 2.5e-4
+"""Nats per observation that this search must gain in ten iterations to go on."""
 LAST, FEWEST_LAST = 60, 8
 """Iterations of the search that follows, in the hyperparameters alone."""
 ROUGHLY, CLUSTERED = 40, 20_000
