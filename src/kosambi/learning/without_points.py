@@ -51,6 +51,8 @@ from the evidence, and where parameters can stand for one another (a mean and cu
 _REACHES, _SHARES = (0.2, 0.6, 2.0), (0.1, 0.5)
 # How many periods are tried, between a fiftieth of the width of the data and all of it.
 _PERIODS = 24
+# Parts of the period that was found which are tried after that.
+_PARTS = (2.0, 3.0)
 # Nats per observation that are no difference: inputs that say nothing leave a constant.
 _NOTHING = 0.05
 # So few more rows than a start needs are not worth a subset.
@@ -112,6 +114,8 @@ class WithoutPoints(AbstractStrategy):
             # Nothing to return.
             raise KeyboardInterrupt
         best = self._best(ends)
+        if has_period(given.kernel) and not task.stop.happened:
+            best = self._best([best, *self._divided(bounds, *best)])
         if isinstance(given.kernel, AnyFamily) and not task.stop.happened:
             best = self._best_family(given, bounds, *best)
         minimum, evidence, model = best
@@ -224,6 +228,19 @@ class WithoutPoints(AbstractStrategy):
         for number in sorted(ends):
             task.record.follow(records[number])
         return [ends[number] for number in sorted(ends)]
+
+    def _divided(
+        self, bounds: Limits, minimum: Minimum, evidence: float, model: Model
+    ) -> list[tuple[Minimum, float, Model]]:
+        """Where searches with parts of the period end: two and three periods are a period, too."""
+        del evidence
+        names = [parameter.name for parameter, _ in self.task.layout.entries()]
+        periodic = {name.removesuffix("period") for name in names if name.endswith(".period")}
+        # A lengthscale of a periodic kernel is a part of its period.
+        turned = [(name.endswith("lengthscale") and name.removesuffix("lengthscale") in periodic) for name in names]
+        shift = np.where(turned, 1.0, 0.0) - np.array([name.endswith(".period") for name in names])
+        begun = [np.clip(minimum.vector + np.log(part) * shift, bounds.lower, bounds.upper) for part in _PARTS]
+        return self._short_searches(bounds, [(model, vector) for vector in begun])
 
     def _best_family(
         self, given: Model, bounds: Limits, minimum: Minimum, evidence: float, model: Model
