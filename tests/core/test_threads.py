@@ -134,3 +134,17 @@ def test_work_in_threads_has_the_callers_switches_and_counts_what_it_compiles():
     assert [number for _, number in found] == list(range(5))
     assert all(dtype == np.float64 for dtype, _ in found)
     assert clock.compile_seconds > 0.0
+
+
+def test_after_an_exception_nothing_more_is_begun():
+    begun = []
+
+    def one(number):
+        begun.append(number)
+        if number == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.02)
+
+    with pytest.raises(KeyboardInterrupt):
+        in_threads(one, range(200))
+    assert len(begun) < 100

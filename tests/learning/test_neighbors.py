@@ -135,3 +135,24 @@ def test_rows_above_the_limit_of_the_exact_evidence(monkeypatch):
         jax.random.key(0), k.SquaredExponential(), lk.Gaussian(), x, y, num_restarts=0, max_rows=200
     )
     assert (limited.strategy, limited.num_rows) == ("exact", 200)
+
+
+def test_near_and_far_rows_against_all_distances():
+    rng = np.random.default_rng(3)
+    x, order = rng.normal(size=(900, 2)), rng.permutation(900)
+    targets = np.array([5, 70, 400, 899])
+    found = neighbors_module._near_and_far(x, order, targets)
+    assert found.neighbors.shape == (4, 24)
+    for row, place in enumerate(targets):
+        own = found.neighbors[row][found.present[row] > 0]
+        # Of the first 512, those nearest to an early row may all come after it.
+        assert min(16, place) <= len(own) == len(set(own)) <= min(24, place)
+        distance = np.linalg.norm(x[order] - x[order[place]], axis=1)
+        near = order[np.argsort(distance[:place])[:16]]
+        assert set(near) <= set(own)
+        if place == 899:
+            assert len(own) == 24
+            first = [one for one in order[np.argsort(distance[:64])] if one not in near]
+            assert set(first[:4]) & set(own[20:])
+            assert {int(np.flatnonzero(order == one)[0]) < 64 for one in own[20:]} == {True}
+            assert {int(np.flatnonzero(order == one)[0]) < 512 for one in own[16:20]} == {True}

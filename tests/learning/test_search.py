@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kosambi.learning.search import WINDOW, Record, minimise
+from kosambi.learning.search import FIRST_STEP, WINDOW, Record, minimise
 
 
 def slow_valley(z):
@@ -24,3 +24,18 @@ def test_a_search_ends_when_it_gains_too_little():
     assert early.value == min(short.values)
     # Both took the same way as far as they went.
     assert short.values == whole.values[: len(short.values)]
+
+
+def test_the_first_step_is_short_whatever_the_slope():
+    seen = []
+
+    def steep(z):
+        seen.append(z.copy())
+        return 1e6 * float(np.sum(np.square(z - 0.3))), 2e6 * (z - 0.3)
+
+    bound = np.full(3, 50.0)
+    found = minimise(steep, np.full(3, 5.0), -bound, bound, 100, Record())
+    np.testing.assert_allclose(found.vector, 0.3, atol=1e-6)
+    assert found.converged
+    # Down the whole slope it would have been at the bounds.
+    assert np.linalg.norm(seen[1] - seen[0]) <= FIRST_STEP + 1e-9

@@ -264,3 +264,21 @@ def test_sites_of_another_kernel_that_are_far_off_are_begun_again():
     assert found.bound == pytest.approx(right.bound, abs=1e-3)
     stuck = right._replace(bound=-1e30, pull=1e40)
     assert sites.settle(lambda _: stuck, lambda: off, off)[0].bound == -np.inf
+
+
+def test_counts_far_from_their_sites_settle_in_few_updates(monkeypatch):
+    """Under an exponential plain updates overshoot: halving them until the bound rises took ninety fits."""
+    rng = np.random.default_rng(5)
+    y = rng.negative_binomial(2.0, 0.02, size=24).astype(float)
+    likelihood, fits = lk.NegativeBinomial(2.0), []
+    real = dense._fitted
+    monkeypatch.setattr(dense, "_fitted", lambda *args: fits.append(1) or real(*args))
+    with jax.enable_x64(True):
+        gram, mean = np.array(4.0 * PRIOR.covariance(X), order="F"), np.full(24, -6.0)
+        far = sites.Sites(np.full((24, 1), 1e-3), np.full((24, 1), -1e-2))
+        found, has_settled = settled(likelihood, gram, mean, y, np.ones(24), far)
+        number = len(fits)
+        right, _ = settled(likelihood, gram, mean, y, np.ones(24))
+    assert has_settled
+    assert found.bound == pytest.approx(right.bound, abs=1e-4)
+    assert number < 40

@@ -1,6 +1,7 @@
 r"""The neighbour likelihood of Gaussian noise (Vecchia 1988): a sum over rows, so that batches of them learn from all.
 
-Rows stand in a random order, and each is predicted from the m rows before it that are nearest in x/lengthscale, 𝒩(n):
+Rows stand in a random order, and each is predicted from m rows before it, 𝒩(n), most of them the nearest in
+x/lengthscale:
 
     log p(y) ≈ Σ_n log p(y_n | y_𝒩(n)) = Σ_n [log N(y_{n∪𝒩}; μ, K_{n∪𝒩}) − log N(y_𝒩; μ, K_𝒩)],   K = r + σ²I
 
