@@ -103,6 +103,7 @@ def test_another_curvature_is_another_frame_of_the_same_potential(potential):
     np.testing.assert_allclose(found, right, atol=0.01)
 
 
+@pytest.mark.slow
 def test_particles_pass_between_modes_that_steps_alone_do_not_join(monkeypatch):
     target = contradicting(0.1, 2.5)
     sampler = ko.samplers.MALA(max_steps=600)

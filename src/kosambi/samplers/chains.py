@@ -308,8 +308,10 @@ class Frames(NamedTuple):
             return found
         curvature = mean_curvatures(self.target, w[:, : self.target.shape[0]])
         better = padded_frame(self.target, self.modes, self.num_chains, self.use_tables, curvature)
-        same = isinstance(better, RemainderFrame) and better.jumps is not None
-        return better if same and better.is_tabulated == found.is_tabulated else found
+        # One program serves both, so they must be alike.
+        if not isinstance(better, RemainderFrame) or better.jumps is None or better.is_tabulated != found.is_tabulated:
+            return found
+        return better
 
 
 def padded_start(key: Key, w: Float[Array, "J K"], frame: AnyFrame) -> Float[np.ndarray, "J L"]:

@@ -119,10 +119,11 @@ def _shares(
     middle = 0.5 * (edges[1:] + edges[:-1])
     change = middle * length[rows]
     left = remainders(np.tile(rows, len(middle)), change.reshape(-1)).reshape(change.shape)
-    logs = -0.5 * np.square(middle) - left, -0.5 * np.square(middle)
-    logs = tuple(np.where(np.isfinite(each), each, -np.inf) for each in logs)
-    shares = [np.exp(each - np.max(each, axis=0)) * widths for each in logs]
-    return shares[0] / np.sum(shares[0], axis=0), shares[1] / np.sum(shares[1], axis=0)
+    found, normal = (
+        np.exp(each - np.max(each, axis=0)) * widths
+        for each in (np.where(np.isfinite(left), -0.5 * np.square(middle) - left, -np.inf), -0.5 * np.square(middle))
+    )
+    return found / np.sum(found, axis=0), normal / np.sum(normal, axis=0)
 
 
 def _equal(edges: Float[np.ndarray, "E n"], share: Float[np.ndarray, "B n"], bins: int) -> Float[np.ndarray, "F n"]:
