@@ -152,7 +152,6 @@ def test_near_and_far_rows_against_all_distances():
         assert set(near) <= set(own)
         if place == 899:
             assert len(own) == 24
-            first = [one for one in order[np.argsort(distance[:64])] if one not in near]
-            assert set(first[:4]) & set(own[20:])
-            assert {int(np.flatnonzero(order == one)[0]) < 64 for one in own[20:]} == {True}
-            assert {int(np.flatnonzero(order == one)[0]) < 512 for one in own[16:20]} == {True}
+            for first, where in ((512, slice(16, 20)), (64, slice(20, 24))):
+                others = [one for one in order[np.argsort(distance[:first])] if one not in own[: where.start]]
+                assert others[:4] == list(own[where])

@@ -115,7 +115,7 @@ class WithoutPoints(AbstractStrategy):
             raise KeyboardInterrupt
         best = self._best(ends)
         if has_period(given.kernel) and not task.stop.happened:
-            best = self._best([best, *self._divided(bounds, *best)])
+            best = self._best([best, *self._divided(bounds, best[0], best[2])])
         if isinstance(given.kernel, AnyFamily) and not task.stop.happened:
             best = self._best_family(given, bounds, *best)
         minimum, evidence, model = best
@@ -229,11 +229,8 @@ class WithoutPoints(AbstractStrategy):
             task.record.follow(records[number])
         return [ends[number] for number in sorted(ends)]
 
-    def _divided(
-        self, bounds: Limits, minimum: Minimum, evidence: float, model: Model
-    ) -> list[tuple[Minimum, float, Model]]:
+    def _divided(self, bounds: Limits, minimum: Minimum, model: Model) -> list[tuple[Minimum, float, Model]]:
         """Where searches with parts of the period end: two and three periods are a period, too."""
-        del evidence
         names = [parameter.name for parameter, _ in self.task.layout.entries()]
         periodic = {name.removesuffix("period") for name in names if name.endswith(".period")}
         # A lengthscale of a periodic kernel is a part of its period.

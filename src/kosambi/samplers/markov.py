@@ -117,11 +117,14 @@ def _moved(
         here = found.whitened(np.asarray(segment.state.v)) if isinstance(found, RemainderFrame) else begun
         better = frames.among(here, found)
         if better is not found:
-            found, frame = better, lift(better)
-            again, _ = _segment.begin(sampler, frame, second_key, here, NUM_SUPERCHAINS)
+            lifted = lift(better)
+            again, work = _segment.begin(sampler, lifted, second_key, here, NUM_SUPERCHAINS)
             # Steps number the random keys, so they go on.
-            segment = again._replace(step=segment.step, gradients=segment.gradients, divergences=segment.divergences)
-            log.last = None
+            again = again._replace(
+                step=segment.step, gradients=segment.gradients + work.gradients, divergences=segment.divergences
+            )
+            # Particles and the frame that they are in change together, whenever Ctrl-C comes.
+            found, frame, segment, log.last = better, lifted, again, again
             segment = _adapt(sampler, frame, step_key, segment, log)
         segment = _sample(sampler, frame, step_key, segment, log, len(frames.modes.potentials) > 1)
     if stop.happened and log.last is not None:

@@ -81,16 +81,15 @@ def remainder_frame(
     return None
 
 
-def mean_curvatures(target: Target, w: Float[np.ndarray, "J K"]) -> Float[np.ndarray, " N"] | None:
-    """The second derivative of every row's cost, averaged over particles and cut at zero; None for several functions.
+def mean_curvatures(target: Target, w: Float[np.ndarray, "J K"]) -> Float[np.ndarray, " N"]:
+    """The second derivative of every row's cost, averaged over particles and cut at zero; for one latent function.
 
     I + Σ_n h_n ψ_nψ_nᵀ with these is the Fisher information of the posterior as the particles have it, whose inverse
     suits steps of a Langevin diffusion best (Titsias 2023); at the mode a cost that is not convex is steeper, or
     flatter, than it is where most particles are.
     """
     term = target.term
-    if not isinstance(term, FactorisedTerm | MarginalTerm) or term.likelihood.num_latents != 1:
-        return None
+    assert isinstance(term, FactorisedTerm | MarginalTerm)
     potential = HostPotential(term)
     total = np.zeros(len(potential.offset))
     for each in w:
