@@ -63,6 +63,40 @@ def test_law_with_one_coordinate(name):
     assert min(p_values(w, grid_of(target))) > 1e-3
 
 
+class Longer(ko.samplers.MALA):
+    """Always three substeps."""
+
+    def retuned(self, state):
+        tuning = state.tuning
+        return None if int(tuning.substeps) == 3 else state._replace(tuning=tuning._replace(substeps=np.asarray(3)))
+
+
+class Careless(Longer):
+    """The same without a decision at the end, and with an angle that is not adapted."""
+
+    def _step(self, key, frame, state):
+        return super()._step(key, frame, state._replace(potential=jnp.full_like(state.potential, jnp.inf)))
+
+    def adapt(self, frame, state, info):
+        return state
+
+    def needs_more_adaptation(self, acceptance, step_size):
+        return False
+
+
+@pytest.mark.parametrize("name", cases(["Poisson, exp", "Gamma"], slow=["Gamma"]))
+def test_the_law_with_several_substeps(name):
+    target = small_target(*CASES[name])
+    w = particles_of(Longer(), target, name, key=2)
+    assert min(p_values(w, grid_of(target))) > 1e-3
+
+
+def test_several_substeps_without_a_decision_are_rejected():
+    target = small_target(*CASES["Poisson, exp"])
+    w = ko.sample(jax.random.key(0), target, Careless(step_size=1.5), NUM_PARTICLES)[0].whitened
+    assert min(p_values(w, grid_of(target))) < 1e-3
+
+
 class TooLoud(ko.samplers.MALA):
     """The same steps with noise 1.1 times too large, and no correction."""
 
@@ -70,9 +104,9 @@ class TooLoud(ko.samplers.MALA):
         noise = 1.1 * jax.random.normal(key, state.v.shape, dtype=state.v.dtype)
         angle = 0.5
         v = np.cos(angle) * state.v - (1.0 - np.cos(angle)) * state.gradient + np.sin(angle) * noise
-        w, value, gradient = frame.value_and_gradient(v)
+        _, value, gradient = frame.value_and_gradient(v)
         info = ko.samplers.Info(jnp.ones_like(value), value != value, jnp.asarray(1))
-        return state._replace(v=v, whitened=w, potential=value, gradient=gradient - v), info
+        return state._replace(v=v, potential=value, gradient=gradient - v), info
 
 
 def test_a_wrong_law_is_rejected():

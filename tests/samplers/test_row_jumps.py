@@ -72,7 +72,9 @@ def test_rows_that_are_like_normal_ones_have_no_jumps():
     target = ko.Target(basis, StudentT(30.0, 0.5), X, np.sin(X[:, 0]), "projected")
     frame = chains.padded_frame(target, find_modes(KEY, target), 64)
     assert isinstance(frame, RemainderFrame)
-    assert frame.jumps is None
+    assert frame.jumps.number == 0
+    v = np.random.default_rng(0).normal(size=(64, len(frame.mode)))
+    np.testing.assert_array_equal(moved(frame, v), v)
 
 
 def test_mean_curvatures_are_second_derivatives_and_never_negative():

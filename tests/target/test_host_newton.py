@@ -9,7 +9,7 @@ import pytest
 
 import kosambi as ko
 from kosambi import likelihoods as lk
-from kosambi.target.host_newton import HostPotential, inverse_root, reached, search_on_host
+from kosambi.target.host_newton import HostPotential, downhill, inverse_root, search_on_host
 from kosambi.target.modes import _search, _searched
 
 X = np.linspace(-2.0, 2.0, 40)[:, None]
@@ -74,28 +74,31 @@ def test_nothing_is_compiled_for_another_number_of_points(caplog):
     assert not [record for record in caplog.records if "XLA compilation" in record.getMessage()]
 
 
-def test_known_modes_are_reached_downhill_and_unknown_ones_are_not(target):
-    if target.likelihood.num_latents > 1:
-        pytest.skip("modes of one latent function say enough")
+def test_ways_down_end_in_a_minimum_whichever_mode_they_are_measured_by(target):
     potential = HostPotential(target.term)
     end = search_on_host(potential, np.zeros(int(np.prod(target.shape))))
     root = inverse_root(end.factor)
+    np.testing.assert_allclose(root @ root.T @ (end.factor @ end.factor.T), np.eye(len(root)), atol=1e-9)
     start = end.w + root @ np.random.default_rng(3).normal(size=len(end.w))
-    starts = np.stack([end.w, start])
-    places, below = reached(potential, starts, [end.w], [root], 0.1)
-    assert places == [0, 0]
-    assert potential.value(below[1]) < end.value + 0.1
-    elsewhere, below = reached(potential, starts, [end.w + 5.0 * root[:, 0]], [root], 0.1)
-    assert elsewhere == [None, None]
-    for each in below:
-        np.testing.assert_allclose(potential.value(each), end.value, atol=1e-6)
+    for mode in (end.w, end.w + 5.0 * root[:, 0]):
+        below = downhill(potential, start, mode, root)
+        assert np.linalg.norm(np.linalg.solve(root, below - end.w)) < 0.1
+        assert potential.value(below) < end.value + 1e-3
+    # Where nothing is known of the cost the way ends at once, and at a finite point.
+    assert np.all(np.isfinite(downhill(potential, 1e6 * start, end.w, root)))
 
 
-def test_values_and_gradients_of_several_are_those_of_each(target):
-    potential = HostPotential(target.term)
-    w = np.random.default_rng(4).normal(size=(3, int(np.prod(target.shape))))
-    values, gradients = potential.values_and_gradients(w)
-    for each, value, gradient in zip(w, values, gradients, strict=True):
-        rows = potential.rows(each)
-        assert value == pytest.approx(potential.value(each, rows), rel=1e-12)
-        np.testing.assert_allclose(gradient, potential.gradient(each, rows), rtol=1e-9, atol=1e-9)
+def test_a_search_of_counts_begins_where_each_row_would_be_by_itself():
+    y = np.round(np.exp(6.0 + 2.0 * WAVE))
+    basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52(0.7, variance=2.0), mean=5.0), X[::2])
+    potential = HostPotential(ko.Target(basis, lk.Poisson(), X, y, "projected").term)
+    start, nothing = potential.likely_start(), np.zeros(20)
+    assert potential.value(start) < potential.value(nothing)
+    near, far = search_on_host(potential, start), search_on_host(potential, nothing)
+    assert near.iterations < far.iterations
+    np.testing.assert_allclose(near.w, far.w, atol=1e-5)
+
+
+def test_a_search_of_a_cost_that_is_not_convex_begins_at_zero():
+    potential = HostPotential(ko.Target(BASIS, lk.StudentT(3.0, 0.3), X, NOISY, "projected").term)
+    np.testing.assert_array_equal(potential.likely_start(), 0.0)

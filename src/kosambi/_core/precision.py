@@ -102,7 +102,7 @@ _PROBE = np.zeros((), dtype=np.float32)
 
 
 def compiled(function: Function) -> Function:
-    """`equinox.filter_jit` that is safe inside `public`: arrays are traced, everything else is static.
+    """`jax.jit` that is safe inside `public`: arrays in any argument are traced, everything else is static.
 
     NumPy arguments become JAX arrays in the current precision first. Left to `jit`, they can be demoted after it has
     compiled for float64, when it runs once with the switch on and once with it off.
@@ -119,19 +119,37 @@ def compiled_loop(function: Function) -> Function:
     return _lifting(function, {"xla_cpu_prefer_vector_width": 512})
 
 
+class _Traced:
+    """In the place of an array among the arguments that a program is recognised by."""
+
+
 def _lifting(function: Function, options: Mapping[str, Any]) -> Function:
-    plain = eqx.filter_jit(function)
+    # Of flat lists of arrays: some calls take less time than to flatten a likelihood in Python, and `equinox.filter_jit`
+    # does that several times.
+    def of_arrays(known: tuple[Any, tuple[tuple[type, Any], ...]], arrays: list[Array]) -> Any:
+        tree, rest = known
+        given = iter(arrays)
+        leaves = [next(given) if kind is _Traced else leaf for kind, leaf in rest]
+        args, kwargs = jax.tree.unflatten(tree, leaves)
+        return function(*args, **kwargs)
+
+    of_arrays.__name__ = of_arrays.__qualname__ = function.__name__
+    plain = jax.jit(of_arrays, static_argnums=0)
 
     @functools.cache
     def for_cpu() -> Callable[..., Any]:
-        return eqx.filter_jit(function, compiler_options={**cpu_options(), **options})  # type: ignore[call-overload]
+        return jax.jit(of_arrays, static_argnums=0, compiler_options={**cpu_options(), **options})
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        args, kwargs = jax.tree.map(_lift, (args, kwargs))
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        leaves = [_lift(leaf) for leaf in leaves]
+        arrays = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
+        # With types, since 1, 1.0 and True are equal.
+        rest = tuple((_Traced, None) if isinstance(leaf, jax.Array) else (type(leaf), leaf) for leaf in leaves)
         # Options are for whole programs, not for a part of one, and other backends need not know them.
-        is_whole = jax.default_backend() == "cpu" and not is_traced((args, kwargs))
-        return (for_cpu() if is_whole else plain)(*args, **kwargs)
+        is_whole = jax.default_backend() == "cpu" and not is_traced(arrays)
+        return (for_cpu() if is_whole else plain)((tree, rest), arrays)
 
     return wrapped  # type: ignore[return-value]
 

@@ -157,11 +157,16 @@ def worse_than_constant(posterior: Posterior) -> str | None:
 
 
 def _left_out_score(posterior: Posterior) -> float | None:
-    """Mean log density of each row given all others, where the choice of points has measured it."""
+    """Mean log density of each row given all others, where the choice of points has measured it.
+
+    Where all rows were taken without a score, that of the most points which have one.
+    """
     selection = posterior.selection
     if selection is None:
         return None
-    score = selection.score[np.flatnonzero(selection.sizes == selection.num_inducing)]
+    score = selection.score[selection.sizes == selection.num_inducing]
+    if selection.reason == "full":
+        score = selection.score[np.isfinite(selection.score)][-1:]
     return -float(score[0]) if len(score) and np.isfinite(score[0]) else None
 
 

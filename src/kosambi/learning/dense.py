@@ -23,10 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.lapack import clear_above, factorise, invert_triangle, multiply_triangle
 from kosambi._core.precision import at_rest, compiled
 from kosambi._core.types import Array
 from kosambi.learning.device_dense import FAINT, fit_on_device, gram_slope_on_device, is_for_device
-from kosambi.learning.exact import AbstractBlockEvaluator
+from kosambi.learning.exact import AbstractBlockEvaluator, gram_gradient
 from kosambi.learning.layout import Layout, Model, rebuilt
 from kosambi.learning.rows import Block
 from kosambi.learning.sites import SETTLED, SHORTLY, Fitted, Sites, expected, expected_cost, first_sites, floor, settle
@@ -45,7 +46,7 @@ class Factors(NamedTuple):
 
     alpha: Float[np.ndarray, "N C"]
     roots: Any
-    """L⁻¹ with B = LLᵀ, of each latent function; LAPACK fills the lower triangle. (C, N, N) on an accelerator."""
+    """L⁻¹ with B = LLᵀ, of each latent function, zero above the diagonal; (C, N, N) on an accelerator."""
 
 
 class SiteEvaluator(AbstractBlockEvaluator):
@@ -86,11 +87,21 @@ class SiteEvaluator(AbstractBlockEvaluator):
         """K, on an accelerator if it is worth it there, and μ."""
         x = self._blocks[number].x
         gram, mean = _moments(self.layout, vector, self._given[number], self._prior, x)
-        return (gram if is_for_device(len(x)) else np.array(gram, order="F")), np.asarray(mean)
+        # Symmetric, so that its transpose, which is in LAPACK's order, is the same.
+        return (gram if is_for_device(len(x)) else np.asarray(gram).T), np.asarray(mean)
 
     def _keep(self, gradient: Float[np.ndarray, " P"]) -> None:
         self._best, self.is_settled = list(self._last), all(self._has_settled)
         self._steepness = float(np.max(np.abs(gradient if self.bounds is None else gradient * self.bounds.scale)))
+
+    @property
+    def sites(self) -> list[Sites | None]:
+        """Those of every block at the best evaluation so far; None where there was none."""
+        return list(self._best)
+
+    def begin_with(self, sites: list[Sites | None]) -> None:
+        """Sites of every block that the first evaluation begins with, in the place of those of rough latent values."""
+        self._best = list(sites)
 
     def left_out(self, vector: Float[np.ndarray, " P"]) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
         """Given the sites of all others; for one latent function.
@@ -129,13 +140,16 @@ def settled(
     Where `gram` is on an accelerator, so are all matrices.
     """
     variance = np.asarray(gram.diagonal())
+    below = np.array(gram, order="F") if isinstance(gram, np.ndarray) else None
+    if below is not None:
+        clear_above(below)
 
     def first() -> Sites:
         return first_sites(likelihood, y, counts, mean, variance)
 
     def fit(sites: Sites) -> Fitted:
-        if isinstance(gram, np.ndarray):
-            return _fitted(likelihood, gram, mean, y, counts, sites)
+        if below is not None:
+            return _fitted(likelihood, gram, below, mean, y, counts, sites)
         return _fitted_on_device(likelihood, gram, mean, y, counts, sites, np.asarray(floor(variance)))
 
     return settle(fit, first, start, tolerance)
@@ -158,23 +172,29 @@ def _fitted_on_device(
 
 
 def _fitted(
-    likelihood: AbstractLikelihood, gram: np.ndarray, mean: np.ndarray, y: Array, counts: Array, sites: Sites
+    likelihood: AbstractLikelihood,
+    gram: np.ndarray,
+    below: np.ndarray,
+    mean: np.ndarray,
+    y: Array,
+    counts: Array,
+    sites: Sites,
 ) -> Fitted:
-    from scipy.linalg import blas, lapack
+    """q and the bound; `below` is K with zeros above the diagonal, as all matrices are that come of it."""
+    from scipy.linalg import blas
 
     size, number = sites.precision.shape
     alpha, centre, variance = (np.empty((size, number)) for _ in range(3))
     roots, divergence = [], 0.0
     for c in range(number):
         root = np.sqrt(sites.precision[:, c])
-        # Elementwise products keep the order of `gram`, which is LAPACK's.
-        matrix = root[:, None] * gram * root
-        matrix[np.diag_indices_from(matrix)] += 1.0
-        factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=1)
-        if failed or not np.all(np.isfinite(np.diagonal(factor))):
+        half = below * root
+        half *= root[:, None]
+        half[np.diag_indices_from(half)] += 1.0
+        if not factorise(half):
             return Fitted(sites, -np.inf, centre, variance, alpha, alpha, np.inf, None)
-        log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
-        half, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+        log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(half))))
+        invert_triangle(half)
         a = sites.shift[:, c] - sites.precision[:, c] * mean
         turned = blas.dtrmv(half, root * (gram @ a), lower=1)
         alpha[:, c] = a - root * blas.dtrmv(half, turned, lower=1, trans=1)
@@ -207,27 +227,31 @@ def _variances(gram: np.ndarray, root: np.ndarray, half: np.ndarray, diagonal: n
 
 
 def _gram_slope(gram: Array, fitted: Fitted) -> Float[Array, "N N"]:
-    """∂ bound/∂K; from the host with what lies below the diagonal counted twice and nothing above it."""
-    from scipy.linalg import lapack
+    """∂ bound/∂K; from the host with what lies on one side of the diagonal counted twice and nothing on the other.
+
+    What `fitted` has of L⁻¹ is used up.
+    """
+    from scipy.linalg import blas
 
     if not isinstance(gram, np.ndarray):
         return gram_slope_on_device(
             gram, fitted.factors.roots, fitted.factors.alpha, fitted.sites.precision, fitted.curvature
         )
-    total = np.zeros_like(gram)
+    total = np.zeros_like(gram, order="F")
     for c, half in enumerate(fitted.factors.roots):
         root = np.sqrt(fitted.sites.precision[:, c])
-        inverse, _ = lapack.dlauum(half, lower=1)
-        total += (
-            np.multiply.outer(fitted.factors.alpha[:, c], fitted.factors.alpha[:, c]) - root[:, None] * inverse * root
-        )
         clipped = np.flatnonzero(fitted.curvature[:, c] < 0.0)
         if len(clipped):
             missed = 0.5 * (fitted.sites.precision[clipped, c] - fitted.curvature[clipped, c])
-            total += 2.0 * _clipped(gram, root, half, clipped, missed)
-    total = np.tril(total)
+            total += np.tril(2.0 * _clipped(gram, root, half, clipped, missed))
+        multiply_triangle(half)
+        half *= root
+        half *= root[:, None]
+        total -= half
+        blas.dsyr(1.0, fitted.factors.alpha[:, c], lower=1, a=total, overwrite_a=1)
     total[np.diag_indices_from(total)] *= 0.5
-    return total
+    # In JAX's order.
+    return total.T
 
 
 def _clipped(
@@ -269,9 +293,8 @@ def _pulled_back(
     """The slope in the free numbers, from those in K and μ, and of the costs themselves."""
 
     def weighted(v: Array) -> Array:
-        gram, offset = _parts(layout, v, given, prior, x)
-        likelihood = layout.model(v, given).likelihood
-        cost = expected_cost(likelihood, y, counts, mean, jnp.sqrt(variance))
-        return jnp.sum(weights * gram) + jnp.sum(alpha * offset) - cost
+        model = layout.model(v, given)
+        cost = expected_cost(model.likelihood, y, counts, mean, jnp.sqrt(variance))
+        return jnp.sum(alpha * jnp.asarray(evaluate_mean(model.mean, x))) - cost
 
-    return jax.grad(weighted)(vector)
+    return jax.grad(weighted)(vector) + gram_gradient(layout, vector, given, prior, x, weights)

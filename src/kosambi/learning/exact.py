@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.lapack import clear_above, factorise, invert_triangle, multiply_triangle
 from kosambi._core.precision import compiled, lift
 from kosambi._core.threads import in_threads
 from kosambi._core.types import Array
@@ -30,6 +31,10 @@ from kosambi.learning.starts import Limits
 from kosambi.likelihoods import Gaussian
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
+
+
+# Rows whose covariances with all others are differentiated at once.
+_ROWS_OF_A_BLOCK = 256
 
 
 class AbstractBlockEvaluator(abc.ABC):
@@ -118,30 +123,35 @@ class ExactEvaluator(AbstractBlockEvaluator):
         self._known = np.zeros(()) if known is None else known
 
     def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
-        from scipy.linalg import lapack
+        from scipy.linalg import blas, lapack
 
         given, (x, y, counts, _) = self._given[number], self._blocks[number]
         gram, variance, mean = (np.asarray(part) for part in _covariance(self.layout, vector, given, self._prior, x))
         times = np.asarray(counts)
         root, excess = np.sqrt(times), times - 1.0
-        # The upper triangle is not read, and r is symmetric.
-        matrix = np.array(gram * np.multiply.outer(root, root), order="F")
+        # r is symmetric, so that its transpose, which is in LAPACK's order, is the same.
+        matrix = gram.T * root
+        matrix *= root[:, None]
+        clear_above(matrix)
         matrix[np.diag_indices_from(matrix)] += variance + self._known
-        factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
-        if failed or not np.all(np.isfinite(np.diagonal(factor))):
+        if not factorise(matrix):
             return -np.inf, np.full(len(vector), np.nan)
         error = root * (np.asarray(y) - mean)
-        alpha, _ = lapack.dpotrs(factor, error, lower=1)
-        log_determinant = 2.0 * np.sum(np.log(np.diagonal(factor)))
+        alpha, _ = lapack.dpotrs(matrix, error, lower=1)
+        log_determinant = 2.0 * np.sum(np.log(np.diagonal(matrix)))
         constant = excess @ np.log(variance) + np.sum(times) * np.log(2.0 * np.pi)
         evidence = -0.5 * float(error @ alpha + log_determinant + constant)
-        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-        # potri fills the lower triangle; K is symmetric, so what lies below the diagonal counts twice.
-        weights = np.tril(np.multiply.outer(alpha, alpha) - inverse)
-        weights[np.diag_indices_from(weights)] *= 0.5
-        slopes = np.diagonal(weights) - 0.5 * excess / variance
-        weights = weights * np.multiply.outer(root, root)
-        pulled = _pulled_back(self.layout, vector, given, self._prior, x, weights, slopes, root * alpha)
+        invert_triangle(matrix)
+        multiply_triangle(matrix)
+        np.negative(matrix, out=matrix)
+        blas.dsyr(1.0, alpha, lower=1, a=matrix, overwrite_a=1)
+        # ααᵀ − K⁻¹ below the diagonal; K is symmetric, so what lies there counts twice, and nothing above it does.
+        matrix[np.diag_indices_from(matrix)] *= 0.5
+        slopes = np.diagonal(matrix) - 0.5 * excess / variance
+        matrix *= root
+        matrix *= root[:, None]
+        # Its transpose is in JAX's order.
+        pulled = _pulled_back(self.layout, vector, given, self._prior, x, matrix.T, slopes, root * alpha)
         return evidence, np.asarray(pulled)
 
     def left_out(self, vector: Float[np.ndarray, " P"]) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
@@ -196,7 +206,36 @@ def _pulled_back(
     """The slope in the free numbers, from those in r, in the variances of the noise, and in the mean."""
 
     def weighted(v: Array) -> Array:
-        gram, variance, mean = _parts(layout, v, given, prior, x)
-        return jnp.sum(weights * gram) + jnp.sum(slopes * variance) + jnp.sum(alpha * mean)
+        model = layout.model(v, given)
+        assert isinstance(model.likelihood, Gaussian)
+        variance = jnp.broadcast_to(jnp.square(model.likelihood.noise), (x.shape[0],))
+        return jnp.sum(slopes * variance) + jnp.sum(alpha * jnp.asarray(evaluate_mean(model.mean, x)))
 
-    return jax.grad(weighted)(vector)
+    return jax.grad(weighted)(vector) + gram_gradient(layout, vector, given, prior, x, weights)
+
+
+def gram_gradient(
+    layout: Layout, vector: Array, given: Model, prior: AbstractPrior, x: Array, weights: Float[Array, "N N"]
+) -> Float[Array, " P"]:
+    """The gradient of Σ_nm weights_nm r(x_n, x_m) in the free numbers, block by block of rows; traceable.
+
+    Of all rows at once, what the gradient passes through would leave a core's cache, and take four times as long.
+    """
+    num_rows = x.shape[0]
+    blocks = -(-num_rows // _ROWS_OF_A_BLOCK)
+    size = -(-num_rows // blocks)
+    missing = blocks * size - num_rows
+    # Rows that are missing have no weight.
+    tall = jnp.concatenate([x, x[:missing]]) if missing else x
+    heavy = jnp.pad(weights, ((0, missing), (0, 0))) if missing else weights
+
+    def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
+        own, own_weights = part
+
+        def weighted(v: Array) -> Array:
+            return jnp.sum(own_weights * rebuilt(prior, layout.model(v, given)).pairwise(own, x))
+
+        return total + jax.grad(weighted)(vector), None
+
+    parts = tall.reshape(blocks, size, -1), heavy.reshape(blocks, size, num_rows)
+    return jax.lax.scan(add, jnp.zeros_like(vector), parts)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 
@@ -22,8 +23,10 @@ PROMISE = 0.1
 PROMISE_WITHOUT_WAY = 0.03
 FIRST_STEP = 1.0
 """Length of the first step, in usual steps: L-BFGS-B would go down the whole slope, which leads to the bounds."""
-WINDOW = 10
-"""Iterations that are looked back at where a search may end early."""
+WINDOW, LOOKS = 10, 8
+"""Iterations, and evaluations, that are looked back at where a search may end early."""
+# Steps between the best points so far from which a curvature is estimated.
+_MEMORY = 10
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """Value and gradient at a vector of free numbers."""
@@ -67,6 +70,10 @@ class Minimum:
     converged: bool
 
 
+class _Level(Exception):  # noqa: N818
+    """Nothing is left to gain."""
+
+
 def minimise(
     objective: Objective,
     start: Float[np.ndarray, " P"],
@@ -82,15 +89,18 @@ def minimise(
 
     An evaluation that is not finite counts as a failure and as a hill that is higher than all seen before, so that the
     line search turns back. Where `stop` says so, an interruption ends the search with the lowest point so far; and so
-    does it when `WINDOW` iterations have lowered the objective by less than `enough`.
+    does it when `WINDOW` iterations, or `LOOKS` evaluations, have lowered the objective by less than `enough`: at the
+    bottom an objective that is not exact makes a line search go on and on.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import LbfgsInvHessProduct, minimize
 
     start = np.clip(start, lower, upper)
     scale = np.broadcast_to(scale, start.shape)
     unit = 1.0
     best: list[Minimum] = []
     lowest: list[float] = []
+    levels: list[float] = []
+    steps: list[tuple[np.ndarray, np.ndarray]] = []
     iterations = 0
 
     def evaluate(scaled: np.ndarray) -> tuple[float, np.ndarray]:
@@ -102,8 +112,13 @@ def minimise(
             return highest / unit, np.zeros_like(vector)
         record.values.append(value)
         if not best or value < best[0].value:
+            if best:
+                steps.append(((vector - best[0].vector) / scale, (gradient - best[0].gradient) * scale))
             best[:] = [Minimum(vector.copy(), value, gradient, 0, False)]
             record.show.step(iterations, f"objective {-value:.1f}")
+        levels.append(best[0].value)
+        if len(levels) > LOOKS and levels[-1 - LOOKS] - levels[-1] < enough:
+            raise _Level
         return value / unit, gradient * scale / unit
 
     def count(_: np.ndarray) -> None:
@@ -116,7 +131,7 @@ def minimise(
 
     bounds = list(zip(lower / scale, upper / scale, strict=True))
     stop, found = Interruption() if stop is None else stop, None
-    with stop:
+    with stop, contextlib.suppress(_Level):
         first = evaluate(start / scale)
         unit = max(1.0, float(np.linalg.norm(first[1])) / FIRST_STEP)
         known = [(first[0] / unit, first[1] / unit)]
@@ -138,22 +153,27 @@ def minimise(
             options=options,
             callback=count,
         )
-    if found is None:
+    if not best and found is not None:
+        return Minimum(start, np.inf, np.zeros_like(start), int(found.nit), False)
+    if stop.happened:
         if not best:
             # Nothing to return.
             raise KeyboardInterrupt
         return dataclasses.replace(best[0], iterations=iterations)
-    if not best:
-        return Minimum(start, np.inf, np.zeros_like(start), int(found.nit), False)
     # Slopes by themselves do not tell: a steep one may be all but at the bottom of a narrow valley.
     slope = best[0].gradient * scale
     outward = ((best[0].vector <= lower) & (slope > 0)) | ((best[0].vector >= upper) & (slope < 0))
     slope = np.where(outward, 0.0, slope)
-    promise = 0.5 * float(slope @ (found.hess_inv @ slope)) / unit
+    if found is None:
+        curved = [(step, turn) for step, turn in steps if step @ turn > 0][-_MEMORY:]
+        flattened = LbfgsInvHessProduct(*map(np.stack, zip(*curved, strict=True))) @ slope if curved else slope
+        promise = 0.5 * float(slope @ flattened)
+    else:
+        promise = 0.5 * float(slope @ (found.hess_inv @ slope)) / unit
     # Status 1: a limit on iterations, which may be reached at the bottom. Status 2: a line search found nothing lower,
     # as at the bottom where slopes are right to some percent only (sites of costs that are not convex).
-    converged = promise < (PROMISE if found.status != 2 else PROMISE_WITHOUT_WAY)
-    return dataclasses.replace(best[0], iterations=int(found.nit), converged=bool(converged))
+    converged = promise < (PROMISE_WITHOUT_WAY if found is not None and found.status == 2 else PROMISE)
+    return dataclasses.replace(best[0], iterations=max(iterations, 1), converged=bool(converged))
 
 
 def projected_norm(

@@ -14,7 +14,7 @@ REASONS = {
     "certificate": "the posterior is proven to be within {tolerance:g} nats per observation of the full one",
     "variance": "the points explain the prior variance at the data",
     "rows": "there are no more distinct rows",
-    "full": "hundreds were not enough, and all rows together cost less than to look for fewer",
+    "full": "many fewer were not enough, and all rows together cost less than to look for fewer",
     "limit": "where predictions cannot be compared, at most 4√N points are taken; more may do better",
     "memory": "the budget of memory is spent; more points may do better",
     "time": "the budget of time is spent; more points may do better",

@@ -14,8 +14,9 @@ either, so the points must also explain half of the prior variance at the data a
 And the divergence that the certificate measures, KL(Π_∞, Π*), must be small, roughly: ½ Var Δ to first order
 around the mode. Nothing is random, so the answer is the same for every key.
 
-The growth ends earlier where the distance from the full posterior is proven to be small (`kosambi.target.bounds`), or
-where a budget of memory or time is spent. Several latent functions, losses without a density and data that all weigh
+The growth ends earlier where the distance from the full posterior is proven to be small (`kosambi.target.bounds`),
+where more points are clearly needed and the next size would be all rows, which are then taken without a score, or where
+a budget of memory or time is spent. Several latent functions, losses without a density and data that all weigh
 nothing have no such score: there the points that explain 99.9 % of the prior variance at the data are taken, at most
 4√N (`kosambi.learning.sizes`).
 """
@@ -152,12 +153,15 @@ def select_inducing(
                 chosen, reason = cap, short_of
                 break
             left = max_seconds - (time.perf_counter() - began)
-            is_long = isinstance(likelihood, Gaussian) and cap >= FULL_FROM and left > FULL_SECONDS
-            if is_long and distinct <= min(FULL_ROWS, afford):
-                indices, chosen, reason = search.take_all(), distinct, "full"
-                break
             # The work grows with the square of the number of points.
             growth = min(_GROWTH, np.sqrt(max(left, 0.0) / max(spent, 1e-3)))
+            if isinstance(likelihood, Gaussian):
+                takes_all = cap >= FULL_FROM and left > FULL_SECONDS and distinct <= FULL_ROWS
+            else:
+                takes_all = growth >= _GROWTH and distinct <= _GROWTH * cap and search.is_far(cap)
+            if takes_all and distinct <= afford:
+                indices, chosen, reason = search.take_all(), distinct, "full"
+                break
             if growth < 1.5:
                 chosen, reason = cap, "time"
                 break
@@ -215,6 +219,14 @@ class _Search:
         """Every distinct row, unscored: nothing is left to be explained."""
         self.found[self.num_distinct] = Scores(np.nan, 0.0, 0.0, 0.0)
         return distinct_rows(self.x)
+
+    def is_far(self, cap: int) -> bool:
+        """Whether points up to `cap` leave no doubt that more are needed, and that they predict something."""
+        sizes = sorted(self.found)
+        last, before = self.found[cap], self.found[sizes[-2]] if len(sizes) > 1 else None
+        is_rising = before is None or before.score - last.score > self.tolerance
+        is_off = is_rising or last.divergence > LARGEST_DIVERGENCE
+        return is_off and last.score < self.without_points - self.tolerance
 
     def answer(self, cap: int, at_end: str | None) -> tuple[int, str | None]:
         """The size to take and why; `at_end` says why there can be no more, and None that more can be tried."""

@@ -33,7 +33,7 @@ MAX_UPDATES = 40
 SETTLED, SHORTLY, ROUGHLY = 1e-6, 1e-4, 0.03
 """Sites have settled when a further update promises less than this many nats, or little, and gains next to nothing; the
 second number for short searches, and the third where starts are compared."""
-_LITTLE, _NOTHING = 1e-3, 1e-6
+_LITTLE, _NOTHING, _HARDLY = 1e-3, 1e-6, 1e-2
 # Where no part of an update helps, or there were too many: sites that promise more than this have not settled, and a
 # search learns nothing from a bound that promises so much more.
 _MUCH, _HOPELESS = 0.1, 100.0
@@ -130,8 +130,10 @@ def _settled_from(
                 continue
             past = _Past()
         is_guess = False
-        # Parts of an update that promises next to nothing are not worth a fit each.
-        smallest = _SMALLEST_STEP if promise > _NEAR else 0.25
+        # Parts of an update that promises next to nothing are not worth a fit each; and where precisions are kept from
+        # being negative, the best sites are not those that an update leads to.
+        is_cut = promise < _HARDLY and bool(np.any(current.curvature < 0.0))
+        smallest = _SMALLEST_STEP if promise > _NEAR else 1.0 if is_cut else 0.25
         wanted = _updated(current, steady) if is_careful else wanted
         while True:
             mixed = Sites(*(old + step * (new - old) for old, new in zip(current.sites, wanted, strict=True)))

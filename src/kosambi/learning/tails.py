@@ -13,6 +13,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from kosambi._core.precision import with_fields
 from kosambi._core.progress import Interruption
@@ -20,9 +21,9 @@ from kosambi._core.threads import in_threads
 from kosambi.learning.dense import SiteEvaluator
 from kosambi.learning.exact import ExactEvaluator
 from kosambi.learning.layout import Model, lay_out, rebuilt, without_kernel
-from kosambi.learning.rows import gathered, num_support
+from kosambi.learning.rows import Block, gathered, num_support
 from kosambi.learning.search import minimise
-from kosambi.learning.sites import SHORTLY
+from kosambi.learning.sites import ROUGHLY, Sites
 from kosambi.learning.starts import usual_limits
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
 from kosambi.learning.without_points import ENOUGH, SITES, WithoutPoints
@@ -58,6 +59,8 @@ class HeavyTails(AbstractStrategy):
         self._own = WithoutPoints(task, max_rows)
         self._rows: tuple[np.ndarray, ...] = ()
         self._gain = np.inf
+        self._sites: list[Sites | None] = []
+        """Of every block, with the kernel of Gaussian noise."""
 
     def start(self) -> Found:
         """All stages with Gaussian noise, and then the noise."""
@@ -86,15 +89,16 @@ class HeavyTails(AbstractStrategy):
             return found
         task.show.update("kernel with heavy tails")
         objective = self._own.evaluator(self._rows, found.model, bounds)
+        assert isinstance(objective, SiteEvaluator)
+        objective.begin_with(self._sites)
         vector = task.layout.vector(found.model)
         limits = bounds.lower, bounds.upper, task.max_iterations
         minimum = minimise(objective, vector, *limits, task.record, bounds.scale, task.stop, ENOUGH)
         if not objective.evidence > found.log_evidence:
             return found
         if can_leave_out:
-            together = self._own.evaluator((self._own.pool,), found.model, bounds, SHORTLY)
-            assert isinstance(together, SiteEvaluator)
-            without, with_tails = in_threads(together.leave_one_out, (vector, minimum.vector))
+            ends = (vector, self._sites), (minimum.vector, objective.sites)
+            without, with_tails = in_threads(lambda end: self._left_out(found.model, *end), ends)
             if not with_tails > without:
                 return found
         return moved_to(
@@ -104,8 +108,21 @@ class HeavyTails(AbstractStrategy):
             minimum,
             objective.evidence,
             iterations=found.iterations + minimum.iterations,
-            is_settled=objective.is_settled,  # type: ignore[union-attr]
+            is_settled=objective.is_settled,
         )
+
+    def _left_out(self, model: Model, vector: Float[np.ndarray, " P"], sites: list[Sites | None]) -> float:
+        """Mean log density of each observation given all others, from sites of blocks of rows on."""
+        pool, size = self._own.pool, len(self.task.x)
+        together = self._own.evaluator((pool,), model, None, ROUGHLY)
+        assert isinstance(together, SiteEvaluator)
+        # Rows that are in no block have sites that say nothing.
+        whole = Sites(np.zeros((size, 1)), np.zeros((size, 1)))
+        for rows, known in zip(self._rows, sites, strict=True):
+            for every, own in zip(whole, known or (), strict=False):
+                every[rows] = own[: len(rows)]
+        together.begin_with([Sites(*(every[pool] for every in whole))])
+        return together.leave_one_out(vector)
 
     def _noise_alone(self, begun: Model, gaussian: Found) -> Found:
         """The parameters of the likelihood and the mean, with the kernel as it is."""
@@ -118,8 +135,10 @@ class HeavyTails(AbstractStrategy):
         blocks = gathered(self._rows, task.x, task.y, task.counts, begun.likelihood)
         objective = SiteEvaluator(layout, begun, own.prior, blocks, bounds)
         objective.is_searched = True
+        objective.begin_with([_gaussian_sites(block, gaussian.model.likelihood) for block in blocks])
         limits = bounds.lower, bounds.upper, task.max_iterations
         minimum = minimise(objective, layout.vector(begun), *limits, task.record, bounds.scale, enough=ENOUGH)
+        self._sites = objective.sites
         # In the free numbers of the whole task, whose limits include those that this search had.
         model = layout.model(minimum.vector, begun)
         known = {p.entry(i): value for (p, i), value in zip(layout.entries(), minimum.gradient, strict=True)}
@@ -140,6 +159,12 @@ class HeavyTails(AbstractStrategy):
         )
         every = usual_limits(task.layout, own.prior, Model(*model), x, y, task.likelihood)
         return moved_to(task, found, every, whole, objective.evidence)
+
+
+def _gaussian_sites(block: Block, likelihood: Any) -> Sites:
+    """Those of Gaussian noise, which lead to its posterior."""
+    precision = np.asarray(block.counts) / np.square(likelihood.noise)
+    return Sites(precision[:, None], (precision * np.asarray(block.y))[:, None])
 
 
 def _with_gaussian_noise(task: Task) -> Task:

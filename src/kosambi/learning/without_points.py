@@ -45,8 +45,8 @@ FEWEST_CHECKED = 20
 SHORT = 12
 """Iterations of a short search."""
 ENOUGH = 0.01
-"""A search through sites ends when its last ten iterations have gained less than this many nats: the bound is further
-from the evidence, and where parameters can stand for one another (a mean and cut points) it would go on for long."""
+"""A search ends when its last iterations have gained less than this many nats: where parameters can stand for one another
+(a mean and cut points) it would go on for long."""
 # Lengthscales in units of √D standard deviations, and noise as a share of the standard deviation, to begin from.
 _REACHES, _SHARES = (0.2, 0.6, 2.0), (0.1, 0.5)
 # How many periods are tried, between a fiftieth of the width of the data and all of it.
@@ -141,9 +141,8 @@ class WithoutPoints(AbstractStrategy):
         objective = self.evaluator(rows, found.model, bounds)
         task.show.update("search", 0, task.max_iterations, f"objective {found.objective:.1f}")
         vector = task.layout.vector(found.model)
-        enough = ENOUGH if self.strategy == SITES else 0.0
         limits = bounds.lower, bounds.upper, task.max_iterations
-        minimum = minimise(objective, vector, *limits, task.record, bounds.scale, task.stop, enough)
+        minimum = minimise(objective, vector, *limits, task.record, bounds.scale, task.stop, ENOUGH)
         if not np.isfinite(minimum.value):
             return found
         num_rows = min(sum(map(len, rows)), len(self.pool))

@@ -35,7 +35,11 @@ AnyFrame = Frame | RemainderFrame
 
 
 class State(Protocol):
-    """What the state of every Markov sampler has; each adds the fields that its next step needs."""
+    """What the state of every Markov sampler has; each adds the fields that its next step needs.
+
+    `whitened` may be left out where there is `v`, the coordinates of the frame, (J, K): then it is made from these for
+    the steps that are looked at.
+    """
 
     whitened: Float[Array, "J K"]
     potential: Float[Array, " J"]
@@ -106,6 +110,16 @@ class AbstractMarkovSampler(AbstractSampler):
 
     def finish(self, state: Any) -> Any:
         """The state to sample with when an adaptation phase is over, its tuning final; traced."""
+        return state
+
+    def retuned(self, state: Any) -> Any | None:
+        """A state with tuning of another kind, which is adapted once more; None where that of `state` will do."""
+        del state
+        return None
+
+    def tuned_like(self, state: Any, other: Any) -> Any:
+        """`state`, of a run in a new frame, with the tuning of a state in another; it is adapted once more."""
+        del other
         return state
 
     def needs_more_adaptation(self, acceptance: float, step_size: float) -> bool:

@@ -41,6 +41,8 @@ SMALLEST = 8
 """Coordinates of one latent function, at least, that a loop is compiled for."""
 # Above so many coordinates their numbers differ by more.
 _FEW, _STEP = 64, 32
+# The part of the rows from which points are taken for all of them.
+_NEARLY = 0.9
 
 
 class Trace(NamedTuple):
@@ -74,7 +76,7 @@ def begin(
 ) -> tuple[Segment, Work]:
     """The state of the sampler at w, before any segment."""
     state, work = _init(sampler, frame, key, w)
-    draws = _host_quantities(state)
+    draws = _host_quantities(frame, state)
     moments = _moments.empty(draws, num_superchains)
     count, nothing = np.asarray(0), np.zeros(MAX_CHECKS, dtype=draws.dtype)
     trace = Trace(np.zeros(MAX_CHECKS, dtype=int), nothing, nothing, nothing)
@@ -88,9 +90,10 @@ def _init(sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, w: Float[Ar
     return strong(sampler.init(key, frame, frame.inverse(w)))
 
 
-def forget(segment: Segment) -> Segment:
+def forget(frame: AnyFrame, segment: Segment) -> Segment:
     """The same particles without what was summed up of their past."""
-    return segment._replace(moments=_moments.empty(_host_quantities(segment.state), segment.moments.sums.shape[1]))
+    draws = _host_quantities(frame, segment.state)
+    return segment._replace(moments=_moments.empty(draws, segment.moments.sums.shape[1]))
 
 
 @compiled
@@ -109,21 +112,27 @@ def advance(
     `fresh` says that an adaptation phase has just ended, so that its tuning is final.
     """
 
-    def one_step(_: Array, carry: Segment) -> Segment:
-        state, info = sampler.step(jax.random.fold_in(key, carry.step), frame, carry.state)
+    def one_step(_: Array, carry: tuple[Segment, Array]) -> tuple[Segment, Array]:
+        segment, accepted = carry
+        state, info = sampler.step(jax.random.fold_in(key, segment.step), frame, segment.state)
         state = _choose(adapting, sampler.adapt(frame, state, info), state)
-        return carry._replace(
+        segment = segment._replace(
             state=state,
-            moments=_moments.add(carry.moments, _quantities(state), info.acceptance),
-            step=carry.step + 1,
-            gradients=carry.gradients + info.gradients,
-            divergences=carry.divergences + jnp.sum(info.divergent),
+            step=segment.step + 1,
+            gradients=segment.gradients + info.gradients,
+            divergences=segment.divergences + jnp.sum(info.divergent),
         )
+        return segment, accepted + info.acceptance
+
+    def some_steps(_: Array, segment: Segment) -> Segment:
+        nothing = jnp.zeros_like(segment.moments.accepted)
+        segment, accepted = jax.lax.fori_loop(0, _moments.EVERY, one_step, (segment, nothing))
+        return segment._replace(moments=_moments.add(segment.moments, _quantities(frame, segment.state), accepted))
 
     def one_window(carry: Segment) -> Segment:
         before = jnp.mean(carry.moments.accepted)
         length = carry.moments.window
-        carry = jax.lax.fori_loop(0, length, one_step, carry)
+        carry = jax.lax.fori_loop(0, length // _moments.EVERY, some_steps, carry)
         accepted = (jnp.mean(carry.moments.accepted) - before) / length
         moments = _moments.close_window(carry.moments)
         r_hats, times = _moments.r_hat(moments), _moments.autocorrelation_times(moments)
@@ -154,14 +163,22 @@ def _choose(condition: Array, yes: Any, no: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
-def _quantities(state: Any) -> Float[Array, "J Q"]:
+def _quantities(frame: AnyFrame, state: Any) -> Float[Array, "J Q"]:
     """What is watched: the whitened coordinates and the potential."""
-    return jnp.concatenate([state.whitened, state.potential[:, None]], axis=1)
+    w = state.whitened if hasattr(state, "whitened") else frame.watched(state.v)
+    return jnp.concatenate([w, state.potential[:, None]], axis=1)
 
 
-def _host_quantities(state: Any) -> Float[np.ndarray, "J Q"]:
+def _host_quantities(frame: AnyFrame, state: Any) -> Float[np.ndarray, "J Q"]:
     """The same with NumPy, which compiles nothing."""
-    return np.concatenate([np.asarray(state.whitened), np.asarray(state.potential)[:, None]], axis=1)
+    return np.concatenate([whitened(frame, state), np.asarray(state.potential)[:, None]], axis=1)
+
+
+def whitened(frame: AnyFrame, state: Any) -> Float[np.ndarray, "J K"]:
+    """The whitened coordinates of the particles."""
+    if hasattr(state, "whitened"):
+        return np.asarray(state.whitened)
+    return np.asarray(frame.mode) + np.asarray(state.v) @ np.asarray(frame.root).T
 
 
 NUM_SUPERCHAINS = 8
@@ -271,7 +288,7 @@ def padded_frame(
     one; with `use_tables` it may have the costs of rows from tables, and with `curvature` another than at the mode.
     """
     size, *latents = target.shape
-    more = bucket(size, SMALLEST if size <= _FEW else _STEP) - size
+    more = _rounded_up(size, len(target.x)) - size
     if num_chains is not None:
         found = remainder_frame(target, modes, size + more, num_chains, use_tables, curvature)
         if found is not None:
@@ -290,6 +307,11 @@ def padded_frame(
     )
 
 
+def _rounded_up(size: int, num_rows: int) -> int:
+    """Coordinates that a loop is compiled for; as many as rows where each of these is a point, but for a few copies."""
+    return num_rows if _NEARLY * num_rows <= size <= num_rows else bucket(size, SMALLEST if size <= _FEW else _STEP)
+
+
 class Frames(NamedTuple):
     """Normal approximations of a target in which chains can move."""
 
@@ -302,10 +324,13 @@ class Frames(NamedTuple):
         """That of the most probable mode."""
         return padded_frame(self.target, self.modes, self.num_chains, self.use_tables)
 
+    def may_be_left(self, found: AnyFrame) -> bool:
+        """Whether `among` is to be asked for a better one, once there are particles."""
+        return isinstance(found, RemainderFrame) and found.jumps is not None and bool(found.jumps.number)
+
     def among(self, w: Float[np.ndarray, "J K"], found: AnyFrame) -> AnyFrame:
-        """One with the mean curvature at the particles, where that is another one and jumps are made; else `found`."""
-        if not isinstance(found, RemainderFrame) or found.jumps is None:
-            return found
+        """One with the mean curvature at the particles; `found` where there is none that is like it."""
+        assert isinstance(found, RemainderFrame)
         curvature = mean_curvatures(self.target, w[:, : self.target.shape[0]])
         better = padded_frame(self.target, self.modes, self.num_chains, self.use_tables, curvature)
         # One program serves both, so they must be alike.

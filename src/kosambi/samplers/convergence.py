@@ -12,9 +12,16 @@ of the 5 % and 95 % quantiles for the tails.
 
 A sampler asks the same inside its compiled loop, where draws are not kept, from running sums (`Moments`). For J
 particles and Q quantities (whitened coordinates and the potential) there are sums over each superchain in short windows
-of time, O(Q) numbers each, and sums over each particle, O(JQ). When all windows are full, neighbours are merged and a
-window becomes twice as long. Nested R̂ leaves out the oldest quarter of the windows and cuts the rest into halves. The
-autocorrelation time comes from the spread of the particles' own means, since there are many.
+of time, O(Q) numbers each, and sums over each particle, O(JQ), of every other step. When all windows are full,
+neighbours are merged and a window becomes twice as long. Nested R̂ leaves out the oldest quarter of the windows and cuts
+the rest into halves. The autocorrelation time comes from the spread of the particles' own means, since there are many.
+
+There B is the variance between superchains less what the Monte Carlo error of their means adds to it, which is known
+from how the means of a superchain's own particles differ (the variance component of a one-way analysis of variance):
+
+    B = Var(means of superchains) − s²/G,   s² the variance of the means of particles that share a start,
+
+G particles in each. With hundreds of coordinates the largest R̂ would otherwise be that of the error, not of the start.
 """
 
 from __future__ import annotations
@@ -144,8 +151,10 @@ def _chain_ess(draws: Array) -> Array:
 
 NUM_WINDOWS = 48
 FIRST_WINDOW = 4
+EVERY = 2
+"""Steps for each that is looked at: to know where all particles are takes a third of the time of a step."""
 MIN_WINDOWS = 4
-MIN_LENGTH = 8.0
+MIN_LENGTH = 6.0
 """A run is at least this many autocorrelation times long before it may stop."""
 
 
@@ -163,12 +172,13 @@ class Moments(NamedTuple):
     particle_low: Float[Array, "J Q"]
     particle_high: Float[Array, "J Q"]
     accepted: Float[Array, " J"]
-    """Sums of acceptance probabilities."""
+    """Sums of acceptance probabilities, of every step."""
     filled: Int[Array, ""]
     """Windows that are complete."""
     window: Int[Array, ""]
     """Steps in a window."""
     steps: Int[Array, ""]
+    """All of them; one in `EVERY` is in the sums."""
 
 
 def empty(draws: Float[Array, "J Q"], num_superchains: int) -> Moments:
@@ -183,8 +193,8 @@ def empty(draws: Float[Array, "J Q"], num_superchains: int) -> Moments:
     return Moments(centre, low, high, zero, zero, each, each, each, nobody, count, window, count)
 
 
-def add(moments: Moments, draws: Float[Array, "J Q"], acceptance: Float[Array, " J"]) -> Moments:
-    """One more step of all particles, into the window being filled."""
+def add(moments: Moments, draws: Float[Array, "J Q"], accepted: Float[Array, " J"]) -> Moments:
+    """All particles after `EVERY` more steps, into the window being filled, with the sum of these steps' acceptances."""
     centred = draws - moments.centre
     groups = centred.reshape(-1, moments.sums.shape[1], draws.shape[1])
     here = moments.filled
@@ -194,8 +204,8 @@ def add(moments: Moments, draws: Float[Array, "J Q"], acceptance: Float[Array, "
         particle_sums=moments.particle_sums + centred,
         particle_low=moments.particle_low + (draws <= moments.low),
         particle_high=moments.particle_high + (draws >= moments.high),
-        accepted=moments.accepted + acceptance,
-        steps=moments.steps + 1,
+        accepted=moments.accepted + accepted,
+        steps=moments.steps + EVERY,
     )
 
 
@@ -226,29 +236,49 @@ def r_hat(moments: Moments) -> Float[Array, " Q"]:
     masks = jnp.stack(
         [(window >= start) & (window < start + half), (window >= start + half) & (window < moments.filled)]
     )
-    num_superchains = moments.sums.shape[1]
-    count = half * moments.window * (moments.particle_sums.shape[0] // num_superchains)
-    safe = jnp.maximum(count, 2).astype(moments.sums.dtype)
-    mask = masks.astype(moments.sums.dtype)
+    num_superchains, dtype = moments.sums.shape[1], moments.sums.dtype
+    size = moments.particle_sums.shape[0] // num_superchains
+    length = half * moments.window // EVERY
+    count = length * size
+    safe = jnp.maximum(count, 2).astype(dtype)
+    mask = masks.astype(dtype)
     sums = jnp.einsum("hw,wgq->hgq", mask, moments.sums).reshape(2 * num_superchains, -1)
     squares = jnp.einsum("hw,wgq->hgq", mask, moments.squares).reshape(2 * num_superchains, -1)
     means = sums / safe
     within = jnp.mean((squares - sums * means) / (safe - 1.0), axis=0)
+    # The error of a mean of that length, from the particles' means over all steps.
+    seen = jnp.maximum(moments.steps // EVERY, 1).astype(dtype)
+    error = _spread_within(moments) * seen / (jnp.maximum(length, 1).astype(dtype) * size)
+    between = jnp.maximum(jnp.var(means, axis=0, ddof=1) - error, 0.0)
     # Particles that never move are not converged, wherever they are.
     known = (moments.filled >= MIN_WINDOWS) & (count >= 2) & (within > 0)
-    return jnp.where(known, from_variances(jnp.var(means, axis=0, ddof=1), within), jnp.inf)
+    return jnp.where(known, from_variances(between, within), jnp.inf)
+
+
+def _spread_within(moments: Moments) -> Float[Array, " Q"]:
+    """The variance of the means of particles that share a start; zero where each has its own."""
+    num_superchains = moments.sums.shape[1]
+    num_particles, number = moments.particle_sums.shape
+    size = num_particles // num_superchains
+    if size < 2:
+        return jnp.zeros(number, moments.sums.dtype)
+    seen = jnp.maximum(moments.steps // EVERY, 1).astype(moments.sums.dtype)
+    means = (moments.particle_sums / seen).reshape(size, num_superchains, number)
+    return jnp.mean(jnp.var(means, axis=0, ddof=1), axis=0)
 
 
 def autocorrelation_times(moments: Moments) -> Float[Array, "3 Q"]:
-    """Steps that one independent draw costs, for the mean and for the lower and upper tail."""
-    steps = jnp.maximum(moments.steps, 1).astype(moments.sums.dtype)
+    """Steps that one independent draw costs, for the mean and for the lower and upper tail; `EVERY` at least."""
+    dtype = moments.sums.dtype
+    steps = jnp.maximum(moments.steps, 1).astype(dtype)
+    seen = jnp.maximum(moments.steps // EVERY, 1).astype(dtype)
     num_particles = moments.particle_sums.shape[0]
-    total = steps * num_particles
+    total = seen * num_particles
     mean = jnp.sum(moments.sums, axis=(0, 1)) / total
     variance = jnp.sum(moments.squares, axis=(0, 1)) / total - jnp.square(mean)
 
     def time(particle_sums: Array, variance: Array) -> Array:
-        spread = jnp.var(particle_sums / steps, axis=0, ddof=1)
+        spread = jnp.var(particle_sums / seen, axis=0, ddof=1)
         return jnp.where(variance > 0, steps * spread / jnp.where(variance > 0, variance, 1.0), steps)
 
     shares = [jnp.sum(tail, axis=0) / total for tail in (moments.particle_low, moments.particle_high)]

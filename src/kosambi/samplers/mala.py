@@ -10,6 +10,14 @@ and accepted with the Metropolis-Hastings probability. The plain step v − h∇
 coordinates even when V is exactly quadratic; this one is then always accepted, at any θ, and at θ = π/2 draws are
 independent. The density is exp(−V), without bias.
 
+The same step is a rotation of (v, p) by θ between two kicks of the momentum p, which begins as ξ:
+
+    p ← p − tan(θ/2) ∇U(v),   (v, p) ← (cos θ · v + sin θ · p, cos θ · p − sin θ · v),   p ← p − tan(θ/2) ∇U(v),
+
+and is accepted with probability exp(−(ΔV + ½Δ|p|²)). Where U asks for a θ that is far below π/2, several of these
+substeps follow each other before one decision (Hamiltonian Monte Carlo with its Gaussian part exact): a way through a
+quarter of a turn, which a random walk of single steps takes many times as many gradients for.
+
 θ is set by dual averaging (Nesterov 2009, Hoffman and Gelman 2014) on the mean acceptance of all particles. With J of
 them the acceptance of one step is known to about 1/√J, so the gain is larger and the memory shorter than for a single
 chain, and the step size is cut at a limit: beyond it, the acceptance may be high for ever.
@@ -37,13 +45,15 @@ LARGEST_ANGLE = 0.5 * np.pi
 SHARE_OF_SHORT_STEPS = 0.25
 SHORT_STEP = 0.25
 """At random one step in four is a quarter as long: out in a tail that is heavier than normal, long ones are refused."""
+WHOLE_WAY, SHORTER = 1.7, 0.85
+"""How far all substeps of a proposal lead together, in angles found for single ones; and by how much smaller the angle is
+where there are several."""
 
 
 class MALAState(NamedTuple):
     """What the next step needs."""
 
     v: Float[Array, "J K"]
-    whitened: Float[Array, "J K"]
     potential: Float[Array, " J"]
     gradient: Float[Array, "J K"]
     """∇U(v) = ∇V(v) − v."""
@@ -63,6 +73,7 @@ class MALA(AbstractMarkovSampler):
     Arguments:
         target_acceptance: the mean acceptance that the step is adapted to.
         step_size: the angle θ in (0, π/2] to begin the adaptation with.
+        max_substeps: gradients of one proposal, at most; 1 for the plain algorithm.
         max_steps: where to stop, converged or not.
         initial: "laplace" (a widened Laplace approximation around the modes), "prior", or coordinates (J, M).
 
@@ -82,6 +93,7 @@ class MALA(AbstractMarkovSampler):
 
     target_acceptance: Array
     first_angle: Array
+    max_substeps: Array
     max_steps: Array
     initial: str | Array
 
@@ -90,6 +102,7 @@ class MALA(AbstractMarkovSampler):
         target_acceptance: float = 0.7,
         *,
         step_size: float = 1.0,
+        max_substeps: int = 4,
         max_steps: int = 4000,
         initial: str | ArrayLike = "laplace",
     ) -> None:
@@ -99,27 +112,29 @@ class MALA(AbstractMarkovSampler):
         self.first_angle = as_positive("step_size", step_size)
         if self.first_angle > LARGEST_ANGLE:
             raise InputError(f"`step_size` is an angle in (0, π/2]. Got {step_size}. It is adapted; leave it out.")
+        self.max_substeps = np.asarray(as_count("max_substeps", max_substeps))
         self.max_steps = np.asarray(as_count("max_steps", max_steps))
         self.initial = as_initial(initial, ("laplace", "prior"))
 
     def init(self, key: Key, frame: AnyFrame, v: Float[Array, "J K"]) -> tuple[MALAState, Work]:
         """A state at v, one gradient."""
         del key
-        w, value, gradient = frame.value_and_gradient(v)
+        _, value, gradient = frame.value_and_gradient(v)
         angle = jnp.asarray(self.first_angle, dtype=v.dtype)
         # No direction is known where the potential is infinite; noise may lead out of there.
         gradient = jnp.where(jnp.isfinite(gradient), gradient, 0.0)
-        state = MALAState(v, w, value, gradient - v, start_tuning(angle), _is_far(frame, value))
+        state = MALAState(v, value, gradient - v, start_tuning(angle), _is_far(frame, value))
         return state, Work(jnp.asarray(0), jnp.asarray(1))
 
     def step(self, key: Key, frame: AnyFrame, state: MALAState) -> tuple[MALAState, Info]:
-        """One transition, one gradient; one more where jumps follow."""
+        """One transition, a gradient for each substep; one more where jumps follow."""
         jumps = getattr(frame, "jumps", None)
         if jumps is None:
             return self._step(key, frame, state)
         step_key, whether, jump_key = jax.random.split(key, 3)
         state, info = self._step(step_key, frame, state)
-        jumps_now = jax.random.uniform(whether) < 1.0 / EVERY
+        # As many for each gradient, however many of these a step takes.
+        jumps_now = (jumps.number > 0) & (jax.random.uniform(whether) < info.gradients / EVERY)
         state = jax.lax.cond(jumps_now, lambda: _jumped(jump_key, frame, state), lambda: state)
         return state, info._replace(gradients=info.gradients + jumps_now)
 
@@ -133,13 +148,19 @@ class MALA(AbstractMarkovSampler):
         noise = jnp.sqrt(jnp.asarray(2.0, dtype)) * jax.lax.erf_inv(uniform[:, :size])
         short = uniform[:, size] < 2.0 * SHARE_OF_SHORT_STEPS - 1.0
         angle = state.step_size * jnp.where(short, SHORT_STEP, 1.0).astype(dtype)[:, None]
-        turn, rest = jnp.sin(angle), jnp.cos(angle)
-        v = rest * state.v - (1.0 - rest) * _tamed(state) + turn * noise
-        w, value, slope = frame.value_and_gradient(v)
-        gradient = slope - v
-        # The noise that would lead back; log q(v | v') − log q(v' | v) is half the difference of the squares.
-        back = (state.v - rest * v + (1.0 - rest) * gradient) / turn
-        log_ratio = state.potential - value + 0.5 * jnp.sum((noise - back) * (noise + back), axis=1)
+        turn, rest, kick = jnp.sin(angle), jnp.cos(angle), jnp.tan(0.5 * angle)
+
+        def substep(_: Array, carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+            v, momentum, _, gradient = carry
+            momentum = momentum - kick * _tamed(state.far, v, gradient)
+            v, momentum = rest * v + turn * momentum, rest * momentum - turn * v
+            _, value, slope = frame.value_and_gradient(v)
+            gradient = slope - v
+            return v, momentum - kick * gradient, value, gradient
+
+        begun = state.v, noise, state.potential, state.gradient
+        v, momentum, value, gradient = jax.lax.fori_loop(0, state.tuning.substeps, substep, begun)
+        log_ratio = state.potential - value + 0.5 * jnp.sum((noise - momentum) * (noise + momentum), axis=1)
         finite = jnp.isfinite(value)
         acceptance = jnp.where(finite & ~jnp.isnan(log_ratio), jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
         accept = 0.5 * (uniform[:, size + 1] + 1.0) < acceptance
@@ -151,13 +172,12 @@ class MALA(AbstractMarkovSampler):
 
         moved = MALAState(
             chosen(v, state.v),
-            chosen(w, state.whitened),
             chosen(value, state.potential),
             chosen(gradient, state.gradient),
             state.tuning,
             state.far,
         )
-        return moved, Info(acceptance, ~finite, jnp.asarray(1))
+        return moved, Info(acceptance, ~finite, state.tuning.substeps)
 
     def adapt(self, frame: AnyFrame, state: MALAState, info: Info) -> MALAState:
         """One update of the angle, from the particles that are where draws can be."""
@@ -173,6 +193,27 @@ class MALA(AbstractMarkovSampler):
         """The averaged angle from now on, and no exceptions for anyone."""
         return state._replace(tuning=finish_tuning(state.tuning), far=jnp.zeros_like(state.far))
 
+    def retuned(self, state: MALAState) -> MALAState | None:
+        """The state with as many substeps as its angle asks for, to be adapted once more; None where it has them."""
+        tuning = state.tuning
+        angle, substeps = float(np.exp(np.asarray(tuning.average))), int(tuning.substeps)
+        single = angle if substeps == 1 else angle / SHORTER
+        wanted = int(np.clip(round(WHOLE_WAY / single), 1, int(self.max_substeps)))
+        # Once there are several, one more or less is not worth another phase.
+        if wanted == substeps or (substeps > 1 and abs(wanted - substeps) == 1):
+            return None
+        # With NumPy, which compiles nothing.
+        begun = np.asarray(single if wanted == 1 else SHORTER * single, dtype=np.asarray(tuning.step_size).dtype)
+        nothing, number = np.zeros_like(begun), np.asarray(tuning.substeps).dtype.type(wanted)
+        first = np.log(begun)
+        return state._replace(
+            tuning=Tuning(begun, first, nothing, first, np.zeros_like(np.asarray(tuning.count)), np.asarray(number))
+        )
+
+    def tuned_like(self, state: MALAState, other: MALAState) -> MALAState:
+        """With the other one's angle and substeps."""
+        return state._replace(tuning=other.tuning)
+
     def needs_more_adaptation(self, acceptance: float, step_size: float) -> bool:
         """While the acceptance is off by more than 0.15, unless even the longest step is accepted more often."""
         at_limit = step_size > 0.95 * LARGEST_ANGLE and acceptance > float(self.target_acceptance)
@@ -182,17 +223,16 @@ class MALA(AbstractMarkovSampler):
 def _jumped(key: Key, frame: Any, state: MALAState) -> MALAState:
     """The state after jumps of single rows (`kosambi.samplers.row_jumps`)."""
     v = frame.jumped(key, state.v)
-    w, value, slope = frame.value_and_gradient(v)
-    return state._replace(v=v, whitened=w, potential=value, gradient=slope - v)
+    _, value, slope = frame.value_and_gradient(v)
+    return state._replace(v=v, potential=value, gradient=slope - v)
 
 
-def _tamed(state: MALAState) -> Float[Array, "J K"]:
+def _tamed(far: Bool[Array, " J"], v: Float[Array, "J K"], gradient: Float[Array, "J K"]) -> Float[Array, "J K"]:
     """∇U, for particles that are far out no longer than the way to the mode: an exponential cost would overshoot it."""
-    size = state.v.shape[1]
-    reach = jnp.linalg.norm(state.v, axis=1) + size**0.5
-    length = jnp.linalg.norm(state.gradient, axis=1)
-    factor = jnp.where(state.far & (length > reach), reach / jnp.where(length > 0, length, 1.0), 1.0)
-    return state.gradient * factor[:, None]
+    reach = jnp.linalg.norm(v, axis=1) + v.shape[1] ** 0.5
+    length = jnp.linalg.norm(gradient, axis=1)
+    factor = jnp.where(far & (length > reach), reach / jnp.where(length > 0, length, 1.0), 1.0)
+    return gradient * factor[:, None]
 
 
 def _is_far(frame: AnyFrame, potential: Float[Array, " J"]) -> Bool[Array, " J"]:
@@ -218,12 +258,14 @@ class Tuning(NamedTuple):
     average: Float[Array, ""]
     """The weighted mean of the iterates, which a finished adaptation uses."""
     count: Int[Array, ""]
+    substeps: Int[Array, ""]
+    """Gradients of one proposal."""
 
 
 def start_tuning(step_size: Float[Array, ""]) -> Tuning:
-    """Nothing known yet."""
+    """Nothing known yet, and single steps."""
     log_size = jnp.log(step_size)
-    return Tuning(step_size, log_size, jnp.zeros_like(log_size), log_size, jnp.asarray(0))
+    return Tuning(step_size, log_size, jnp.zeros_like(log_size), log_size, jnp.asarray(0), jnp.asarray(1))
 
 
 def tune(tuning: Tuning, surplus: Float[Array, ""], limit: float) -> Tuning:
@@ -234,10 +276,11 @@ def tune(tuning: Tuning, surplus: Float[Array, ""], limit: float) -> Tuning:
     log_size = jnp.minimum(tuning.first - jnp.sqrt(number) * _GAIN * error, jnp.log(limit))
     weight = number**-_DECAY
     average = weight * log_size + (1.0 - weight) * tuning.average
-    return Tuning(jnp.exp(log_size), tuning.first, error, average, count)
+    return Tuning(jnp.exp(log_size), tuning.first, error, average, count, tuning.substeps)
 
 
 def finish_tuning(tuning: Tuning) -> Tuning:
     """Use the averaged iterates, and begin there if there is more adaptation."""
     zero = jnp.zeros_like(tuning.error)
-    return Tuning(jnp.exp(tuning.average), tuning.average, zero, tuning.average, jnp.zeros_like(tuning.count))
+    count = jnp.zeros_like(tuning.count)
+    return Tuning(jnp.exp(tuning.average), tuning.average, zero, tuning.average, count, tuning.substeps)

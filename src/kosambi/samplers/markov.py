@@ -25,6 +25,7 @@ from kosambi.samplers.chains import (
     Segment,
     padded_start,
     starting_points,
+    whitened,
     whitened_potentials,
 )
 from kosambi.samplers.convergence import MIN_LENGTH, r_hat_limit
@@ -80,11 +81,7 @@ def run(
         found, segment, log = _moved(split(again, 4), sampler, frames, start.w, progress, dtype, stop, spent)
     interrupted = stop.happened
     # Without what was added to the coordinates.
-    w = np.asarray(segment.state.whitened, dtype=np.float64)
-    if isinstance(found, RemainderFrame):
-        # All digits of what was watched with those of the products.
-        w = found.whitened(np.asarray(segment.state.v))
-    w = w[:, : start.w.shape[1]]
+    w = np.asarray(whitened(found, segment.state), dtype=np.float64)[:, : start.w.shape[1]]
     basins = 1 if interrupted else count_basins(target, w, modes)
     report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype, quiet_basins)
     return Particles.from_whitened(target, w[start.returned]), report
@@ -113,19 +110,25 @@ def _moved(
     segment, work = _segment.begin(sampler, frame, init_key, lift(begun, dtype), NUM_SUPERCHAINS)
     log.count(work, *spent)
     with stop:
-        segment = _adapt(sampler, frame, step_key, segment, log)
-        here = found.whitened(np.asarray(segment.state.v)) if isinstance(found, RemainderFrame) else begun
-        better = frames.among(here, found)
-        if better is not found:
-            lifted = lift(better)
-            again, work = _segment.begin(sampler, lifted, second_key, here, NUM_SUPERCHAINS)
-            # Steps number the random keys, so they go on.
-            again = again._replace(
-                step=segment.step, gradients=segment.gradients + work.gradients, divergences=segment.divergences
-            )
-            # Particles and the frame that they are in change together, whenever Ctrl-C comes.
-            found, frame, segment, log.last = better, lifted, again, again
-            segment = _adapt(sampler, frame, step_key, segment, log)
+        # A frame among the particles has a tuning of its own, so that of this one need not be the best.
+        is_first = frames.may_be_left(found)
+        segment = _adapt(sampler, frame, step_key, segment, log, is_first=is_first)
+        if is_first:
+            here = whitened(found, segment.state)
+            better = frames.among(here, found)
+            if better is not found:
+                lifted = lift(better)
+                again, work = _segment.begin(sampler, lifted, second_key, here, NUM_SUPERCHAINS)
+                # Steps number the random keys, so they go on; and tuning does.
+                again = again._replace(
+                    state=sampler.tuned_like(again.state, segment.state),
+                    step=segment.step,
+                    gradients=segment.gradients + work.gradients,
+                    divergences=segment.divergences,
+                )
+                # Particles and the frame that they are in change together, whenever Ctrl-C comes.
+                found, frame, segment, log.last = better, lifted, again, again
+            segment = _adapt(sampler, frame, step_key, segment, log, again=True)
         segment = _sample(sampler, frame, step_key, segment, log, len(frames.modes.potentials) > 1)
     if stop.happened and log.last is not None:
         # What the last complete segment left is still there.
@@ -198,27 +201,44 @@ def _advance(
 
 
 def _adapt(
-    sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, segment: Segment, log: _Log, again: bool = False
+    sampler: AbstractMarkovSampler,
+    frame: AnyFrame,
+    key: Key,
+    segment: Segment,
+    log: _Log,
+    again: bool = False,
+    is_first: bool = False,
 ) -> Segment:
+    """Phases of adaptation until no more are needed.
+
+    `again` says that there was an adaptation before, and `is_first` that there will be another.
+    """
     checks = -(-sampler.num_adaptation_steps // int(segment.moments.window))
     if checks == 0:
         return segment
+    if again:
+        better = sampler.retuned(segment.state)
+        segment = segment if better is None else segment._replace(state=better)
     for attempt in range(MAX_ADAPTATIONS):
         # One check first: it compiles, and what follows is timed. The same numbers result however steps are cut.
         segment, acceptance = _advance(sampler, frame, key, segment, log, 1, log.limit, True, again or attempt > 0)
         if checks > 1 and int(segment.step) < log.limit:
             segment, acceptance = _advance(sampler, frame, key, segment, log, checks - 1, log.limit, True, False)
-        enough = not sampler.needs_more_adaptation(acceptance, float(segment.state.step_size))
-        if enough or int(segment.step) >= log.limit:
+        if int(segment.step) >= log.limit:
             break
-        segment = _segment.forget(segment)
+        better = None if is_first else sampler.retuned(segment.state)
+        if better is not None:
+            segment = segment._replace(state=better)
+        elif not sampler.needs_more_adaptation(acceptance, float(segment.state.step_size)):
+            break
+        segment = _segment.forget(frame, segment)
     return segment
 
 
 def _sample(
     sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, segment: Segment, log: _Log, has_modes: bool
 ) -> Segment:
-    segment, fresh, repeats = _segment.forget(segment), True, 0
+    segment, fresh, repeats = _segment.forget(frame, segment), True, 0
     while int(segment.step) < log.limit and not bool(segment.converged):
         # The clock cuts segments but decides nothing: tuning is looked at after fixed numbers of steps.
         sampled, window = int(segment.moments.steps), int(segment.moments.window)
@@ -236,8 +256,8 @@ def _sample(
         accepted = float(np.mean(np.asarray(segment.moments.accepted))) / int(segment.moments.steps)
         if sampler.needs_more_adaptation(accepted, float(segment.state.step_size)):
             # Tuned on the way from a distant start, for a place that the particles have left.
-            segment = _adapt(sampler, frame, key, _segment.forget(segment), log, again=True)
-            segment, fresh, repeats = _segment.forget(segment), True, repeats + 1
+            segment = _adapt(sampler, frame, key, _segment.forget(frame, segment), log, again=True)
+            segment, fresh, repeats = _segment.forget(frame, segment), True, repeats + 1
     return segment
 
 

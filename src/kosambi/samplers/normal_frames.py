@@ -29,6 +29,8 @@ LARGEST_ERROR = 0.01
 _LOOKS, _WIDTH = 6, 1.2
 # Latent values that are held at once: what fits a core's cache.
 _VALUES, _VALUES_QUADRATURE = 2**18, 2**17
+# Values of rows whose jumps are prepared that are computed at once.
+_AT_ONCE = 2**13
 # What is zero for a row that fills a block up.
 _COUNTING = ("weights", "cost", "slope", "curvature", "coefficients")
 # Numbers from which a product is worth several threads, and rows of a block of it.
@@ -150,11 +152,11 @@ class _Around:
             return None
 
         def remainders(rows: np.ndarray, change: np.ndarray) -> np.ndarray:
-            # As many at a time as there are rows, for which a program is compiled already.
+            # Always as many at a time, so that one program serves all numbers of rows.
             found, at = np.empty(len(rows)), self.rows
-            for first in range(0, len(rows), len(psi)):
-                part = slice(first, first + len(psi))
-                own, moved = (np.resize(each[part], len(psi)) for each in (rows, change))
+            for first in range(0, len(rows), _AT_ONCE):
+                part = slice(first, first + _AT_ONCE)
+                own, moved = (np.resize(each[part], _AT_ONCE) for each in (rows, change))
                 quadratic = moved * (at.slope[own] + 0.5 * curvature[own] * moved)
                 left = self.potential.at(own).costs(self.centre[own] + moved).cost - at.cost[own] - quadratic
                 found[part] = left[: len(found[part])]

@@ -67,7 +67,7 @@ class RemainderFrame(Module):
     lowest: Float[Array, ""]
     """V at the mode."""
     jumps: RowJumps | None = None
-    """Of rows whose remainders are far from small; for costs that are not convex."""
+    """Of rows whose remainders are far from small, if there are any; for costs that are not convex."""
 
     @property
     def is_single(self) -> bool:
@@ -83,6 +83,10 @@ class RemainderFrame(Module):
         """w = ŵ + A v, in float64; of NumPy arrays without anything compiled."""
         return self.mode + v @ self.root.T
 
+    def watched(self, v: Float[Array, "J K"]) -> Float[Array, "J K"]:
+        """w to the precision of the products, for what a run looks at; traceable."""
+        return self.mode + _product_of(v.astype(self.spread.dtype), self.spread.T).astype(v.dtype)
+
     def inverse(self, w: Float[Array, "J K"]) -> Float[Array, "J K"]:
         """v = A⁻¹(w − ŵ), traceable."""
         return jsl.solve_triangular(self.root, (w - self.mode).T, lower=False).T
@@ -92,9 +96,11 @@ class RemainderFrame(Module):
         return self.value_and_gradient(v)[1]
 
     def value_and_gradient(self, v: Float[Array, "J K"]) -> tuple[Array, Array, Array]:
-        """Whitened coordinates (to the precision of the products), V, and its gradient in v; traceable."""
+        """Whitened coordinates (to the precision of the products), V, and its gradient in v; traceable.
+
+        Where coordinates are not asked for, a compiler leaves them out.
+        """
         narrow = v.astype(self.spread.dtype)
-        w = self.mode + _product_of(narrow, self.spread.T).astype(v.dtype)
         value, gradient = jnp.zeros(v.shape[0], v.dtype), jnp.zeros_like(v)
 
         def add(sums: tuple[Array, Array], rows: Any) -> tuple[tuple[Array, Array], None]:
@@ -103,7 +109,7 @@ class RemainderFrame(Module):
         for group in self.rows:
             (value, gradient), _ = jax.lax.scan(add, (value, gradient), group)
         value = self.lowest + v @ self.pull + 0.5 * jnp.sum(jnp.square(v), axis=1) + value
-        return w, value, self.pull + v + gradient
+        return self.watched(v), value, self.pull + v + gradient
 
     def jumped(self, key: Key, v: Float[Array, "J K"]) -> Float[Array, "J K"]:
         """Particles after jumps of the rows that have them; traceable."""

@@ -30,8 +30,9 @@ from kosambi._core.types import Array, Key
 
 EVERY = 8
 """On average one step in so many is followed by a jump of each of the chosen rows."""
-LEAST = 0.1
-"""Nats between q_n and a standard normal distribution above which a row makes jumps worth while."""
+LEAST, LITTLE = 0.1, 0.02
+"""Nats between q_n and a standard normal distribution above which a row makes jumps worth while, and above which further
+rows jump as well."""
 # Chosen rows: at most, at least, and how many coordinates there are for each, so that jumps take as long as steps.
 _MOST, _FEWEST, _COORDINATES = 48, 8, 12
 # Bins in which q_n is drawn from; where rows are compared; and where the bins are found, with how many repetitions.
@@ -56,6 +57,8 @@ class RowJumps(NamedTuple):
     """ĝᵀg_n/ℓ_n."""
     edges: Float[Array, "R E"]
     """Of bins with equal shares of the distribution that s' is drawn from."""
+    number: Int[Array, ""]
+    """How many of the rows jump, the first ones; one program serves any number."""
 
 
 def row_jumps(
@@ -65,8 +68,8 @@ def row_jumps(
     curvature: Float[np.ndarray, " N"],
     remainders: Remainders,
     size: int,
-) -> RowJumps | None:
-    """Jumps of the rows that are least like normal ones; None where no row differs by `LEAST` nats.
+) -> RowJumps:
+    """Jumps of the rows that are least like normal ones; of none where no row differs by `LEAST` nats.
 
     Arguments:
         psi: ψA.
@@ -86,10 +89,9 @@ def row_jumps(
     apart = np.where(np.isfinite(apart) & (length > 0), apart, -np.inf)
     number = min(len(psi), max(_FEWEST, min(_MOST, size // _COORDINATES)))
     chosen = np.argsort(-apart, kind="stable")[:number]
-    if not apart[chosen[0]] > LEAST:
-        return None
-    edges, widths = _grid(reach[chosen], _FINE)
-    for last in range(_REPEATS + 1):
+    jumping = int(np.sum(apart[chosen] > LITTLE)) if apart[chosen[0]] > LEAST else 0
+    edges, widths = _grid(reach[chosen], _FINE if jumping else _BINS)
+    for last in range(_REPEATS + 1 if jumping else 0):
         share, _ = _shares(edges, widths, chosen, length, remainders)
         edges = _equal(edges, share, _FINE if last < _REPEATS else _BINS)
         widths = np.diff(edges, axis=0)
@@ -99,6 +101,7 @@ def row_jumps(
         direction @ psi.T.astype(np.float64),
         direction @ pull,
         np.ascontiguousarray(edges.T),
+        np.asarray(jumping),
     )
 
 
@@ -153,22 +156,22 @@ def jumped(
     """
     uniform = jax.random.uniform(key, (jumps.pull.shape[0], 2, v.shape[0]), v.dtype)
 
-    def one(carry: tuple[Array, Array, Array], row: tuple[RowJumps, Array]) -> tuple[tuple[Array, Array, Array], None]:
-        (v, change, total), (jump, (place, luck)) = carry, row
-        before = v @ jump.direction
-        log_width = jnp.log(jnp.diff(jump.edges))
+    def one(row: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        (v, change, total), (place, luck) = carry, uniform[row]
+        direction, effect, edges = jumps.direction[row], jumps.effect[row], jumps.edges[row]
+        before = v @ direction
+        log_width = jnp.log(jnp.diff(edges))
         to = jnp.floor(place * _BINS).astype(jnp.int32)
-        after = jump.edges[to] + (place * _BINS - to) * (jump.edges[to + 1] - jump.edges[to])
-        at = jnp.sum(before[:, None] >= jump.edges, axis=1) - 1
+        after = edges[to] + (place * _BINS - to) * (edges[to + 1] - edges[to])
+        at = jnp.sum(before[:, None] >= edges, axis=1) - 1
         # From outside of the grid there is no way back.
         back = jnp.where((at >= 0) & (at < _BINS), -log_width[jnp.clip(at, 0, _BINS - 1)], -jnp.inf)
-        moved = change + (after - before).astype(change.dtype)[:, None] * jump.effect
+        moved = change + (after - before).astype(change.dtype)[:, None] * effect
         further = remainder(moved)
-        log_ratio = total - further + (before - after) * (0.5 * (before + after) + jump.pull)
+        log_ratio = total - further + (before - after) * (0.5 * (before + after) + jumps.pull[row])
         # A comparison with what is not a number is false.
         accept = jnp.log(luck) < log_ratio + back + log_width[to]
-        v = v + jnp.where(accept, after - before, 0.0)[:, None] * jump.direction
-        return (v, jnp.where(accept[:, None], moved, change), jnp.where(accept, further, total)), None
+        v = v + jnp.where(accept, after - before, 0.0)[:, None] * direction
+        return v, jnp.where(accept[:, None], moved, change), jnp.where(accept, further, total)
 
-    (v, _, _), _ = jax.lax.scan(one, (v, change, remainder(change)), (jumps, uniform))
-    return v
+    return jax.lax.fori_loop(0, jumps.number, one, (v, change, remainder(change)))[0]

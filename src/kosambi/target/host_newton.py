@@ -12,8 +12,9 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core.lapack import clear_above, factorise, invert_triangle
 from kosambi._core.linalg import all_blas_threads, one_blas_thread
-from kosambi._core.precision import compiled, with_fields
+from kosambi._core.precision import compiled, lift, with_fields
 from kosambi._core.types import Array
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.quadrature import Rule
@@ -29,8 +30,8 @@ _NO_FEATURES = np.empty((0, 0))
 # The Hessian leads the search on while it is above this part of the positive curvature: too flat for a normal
 # distribution that stands for the posterior, but what is too long a step is halved.
 _FLATTEST_STEP = 1e-3
-# Evaluations on the way down to a mode that is known.
-_DOWNHILL = 150
+# Evaluations on the way down, the slope at which it ends, and a hill for where costs are infinite.
+_DOWNHILL, _LEVEL, _HILL = 300, 1e-3, 1e30
 # Rows of a block of a product.
 _ROWS = 2**13
 
@@ -72,6 +73,11 @@ def _row_costs(
 
 
 @compiled
+def _rough_latent(likelihood: AbstractLikelihood, y: Array) -> Array:
+    return likelihood.raw_rough_latent(y)
+
+
+@compiled
 def _marginal_costs(term: MarginalTerm, f: Array) -> RowCosts:
     found = term.marginal(f)
     return RowCosts(found.cost, found.slope, found.positive, found.positive, found.second)
@@ -104,8 +110,12 @@ class HostPotential:
         # Inside the integral of a marginal cost its weight is part of it.
         is_plain = term.weights is None or isinstance(term, MarginalTerm)
         self.weights = np.ones(len(self.psi)) if is_plain else np.asarray(term.weights)
+        self._count_once = bool(np.all(self.weights == 1.0))
         self.num_latents = term.likelihood.num_latents
         self.limit = largest_slope(np.float64)
+        with jax.enable_x64(True):
+            # What a program is given every time, without its features.
+            self._moved = lift(with_fields(term, psi=_NO_FEATURES))
 
     def at(self, rows: Int[np.ndarray, " n"]) -> HostPotential:
         """The part of some rows, for `costs`; without their features."""
@@ -126,18 +136,20 @@ class HostPotential:
 
     def costs(self, f: Float[np.ndarray, "N *C"]) -> RowCosts:
         """The weighted costs of all rows at latent values f."""
-        term = self.term
+        term = self._moved
         with jax.enable_x64(True):
             if isinstance(term, MarginalTerm):
-                found = _marginal_costs(with_fields(term, psi=_NO_FEATURES), f)
+                found = _marginal_costs(term, f)
             else:
                 found = _row_costs(term.likelihood, term.y, f, term.deviation, term.rule)
             cost, *others = map(np.asarray, found)
+        slope, *curvatures = np.clip(others[0], -self.limit, self.limit), *(np.minimum(h, self.limit) for h in others[1:])
+        if self._count_once:
+            return RowCosts(cost, slope, *curvatures)
         # An observation of weight zero is absent, also where its cost is infinite.
         present = self.weights > 0
         cost = np.where(present, self.weights * np.where(present, cost, 0.0), 0.0)
-        slope = self._weighted(np.clip(others[0], -self.limit, self.limit))
-        return RowCosts(cost, slope, *(self._weighted(np.minimum(h, self.limit)) for h in others[1:]))
+        return RowCosts(cost, self._weighted(slope), *map(self._weighted, curvatures))
 
     def value(self, w: Float[np.ndarray, " K"], rows: RowCosts | None = None) -> float:
         """V(w)."""
@@ -148,35 +160,49 @@ class HostPotential:
         """∇V(w)."""
         return w + (self.psi.T @ rows.slope).reshape(-1)
 
-    def values_and_gradients(self, w: Float[np.ndarray, "S K"]) -> tuple[Float[np.ndarray, " S"], np.ndarray]:
-        """V and ∇V of several w, with one product for all of them where there is one latent function."""
-        if self.num_latents > 1:
-            rows = [self.rows(each) for each in w]
-            values = [self.value(each, own) for each, own in zip(w, rows, strict=True)]
-            return np.array(values), np.stack([self.gradient(each, own) for each, own in zip(w, rows, strict=True)])
-        rows = [self.costs(f) for f in self.offset + w @ self.psi.T]
-        slopes = np.stack([own.slope for own in rows])
-        values = np.array([float(np.sum(own.cost)) for own in rows]) + 0.5 * np.sum(np.square(w), axis=1)
-        return values, w + slopes @ self.psi
+    def likely_start(self) -> Float[np.ndarray, " K"]:
+        """Where a search begins: one step from latent values that each row would choose by itself, or zero if lower.
 
-    def factor(self, rows: RowCosts, flattest: float = FLATTEST) -> Float[np.ndarray, "K K"]:
-        """As `kosambi.target.newton.curvature_factor`: of the Hessian, unless that is too flat."""
+        The step is the first of iteratively reweighted least squares; from zero a count of a thousand takes several
+        steps more. One latent function and a convex cost; others begin at zero.
+        """
+        nothing, likelihood = np.zeros(self.psi.shape[1] * self.num_latents), self.term.likelihood
+        if self.num_latents > 1 or not likelihood.is_convex:
+            return nothing
+        with jax.enable_x64(True):
+            rough = np.asarray(_rough_latent(likelihood, self._moved.y), dtype=np.float64)
+        rows = self.costs(rough)
+        factor = self.normal_factor(rows.curvature)
+        aim = rows.curvature * (rough - self.offset) - rows.slope
+        if not (np.all(np.isfinite(aim)) and np.all(np.isfinite(factor))):
+            return nothing
+        start = _solve(factor, self.psi.T @ aim)
+        return start if self.value(start) < self.value(nothing) else nothing
+
+    def factor(self, rows: RowCosts, is_searching: bool = False) -> tuple[Float[np.ndarray, "K K"], bool]:
+        """As `kosambi.target.newton.curvature_factor`: of the Hessian, unless that is too flat.
+
+        In a search it may be flatter than a normal distribution that stands for the posterior allows; whether it is not
+        comes second.
+        """
         if self.term.likelihood.is_convex:
-            return _cholesky(self._spread(rows.curvature))
+            return _cholesky(self._spread(rows.curvature)), True
+        flattest = _FLATTEST_STEP if is_searching else FLATTEST
         if self.num_latents == 1:
             # Against its own positive part first, which it is made of: the other curvature is one more sum over rows.
             steep = self._spread(np.maximum(rows.second, 0.0))
             hessian = steep - self._below(rows.second)
-            if np.all(np.isfinite(_cholesky(hessian - flattest * steep))):
-                return _cholesky(hessian)
+            for least in sorted({FLATTEST, flattest}, reverse=True):
+                if _is_positive(hessian - least * steep):
+                    return _cholesky(hessian), least == FLATTEST
         else:
             hessian = self._spread(rows.second)
         positive = self._spread(rows.search_curvature)
         for share, least in zip(SHARES, (flattest, FLATTEST), strict=True):
             mixed = hessian + share * (positive - hessian)
-            if np.all(np.isfinite(_cholesky(mixed - least * positive))):
-                return _cholesky(mixed)
-        return _cholesky(positive)
+            if _is_positive(mixed - least * positive):
+                return _cholesky(mixed), least == FLATTEST
+        return _cholesky(positive), True
 
     def normal_factor(self, h: Float[np.ndarray, " N"]) -> Float[np.ndarray, "K K"]:
         """The Cholesky factor of I + Σ_n h_n ψ_nψ_nᵀ."""
@@ -231,7 +257,8 @@ def search_on_host(
     with all_blas_threads() if is_much else one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         # Any finite value is below infinity, so the start itself is the first step taken.
         w, value, factor = start, np.inf, np.eye(len(start))
-        direction, decrement, length, iterations, here = np.zeros(len(start)), 1.0, 1.0, 0, None
+        direction, decrement, length, iterations = np.zeros(len(start)), 1.0, 1.0, 0
+        here, is_final = None, True
         while iterations <= max_iterations and decrement > tolerance and length > 1e-10:
             trial = w + length * direction
             rows = potential.rows(trial)
@@ -239,86 +266,65 @@ def search_on_host(
             if reached <= value - 2e-4 * length * decrement:
                 slope = potential.gradient(trial, rows)
                 w, value, here = trial, reached, rows
-                factor = potential.factor(rows, _FLATTEST_STEP)
+                factor, is_final = potential.factor(rows, is_searching=True)
                 direction = -_solve(factor, slope)
                 decrement, length, iterations = -0.5 * float(slope @ direction), 1.0, iterations + 1
             else:
                 length *= 0.5
-        if here is not None and not potential.term.likelihood.is_convex:
-            factor = potential.factor(here)
+        if here is not None and not is_final:
+            factor, _ = potential.factor(here)
     return Found(w, value, factor, decrement, iterations - 1)
 
 
-def reached(
+def downhill(
     potential: HostPotential,
-    starts: Float[np.ndarray, "S K"],
-    positions: list[Float[np.ndarray, " K"]],
-    roots: list[Float[np.ndarray, "K K"]],
-    nearness: float,
-) -> tuple[list[int | None], Float[np.ndarray, "S K"]]:
-    """Which known mode lies downhill from each of `starts`, None where that takes too long to say; and where that led.
+    start: Float[np.ndarray, " K"],
+    mode: Float[np.ndarray, " K"],
+    root: Float[np.ndarray, "K K"],
+) -> Float[np.ndarray, " K"]:
+    """About where the way down from `start` ends, by L-BFGS (SciPy) in the frame of a mode that is known.
 
-    Newton's steps with the curvature of the first mode, O(NM) each where a curvature of their own would be O(NM²); all
-    starts at once, so that their matrices are read once.
-
-    Arguments:
-        potential: V.
-        starts: where to begin.
-        positions: the modes.
-        roots: A with A Aᵀ = H⁻¹ of each.
-        nearness: how near a mode is reached, in its standard deviations.
+    An evaluation takes O(NM) operations where a step of Newton's takes O(NM²); `root` is A with A Aᵀ = H⁻¹ there.
     """
     from scipy.linalg import solve_triangular
+    from scipy.optimize import minimize
 
-    def nearest(w: np.ndarray) -> int | None:
-        for number, (mode, root) in enumerate(zip(positions, roots, strict=True)):
-            if np.linalg.norm(solve_triangular(root, w - mode, lower=False, check_finite=False)) <= nearness:
-                return number
-        return None
+    def evaluate(v: np.ndarray) -> tuple[float, np.ndarray]:
+        w = mode + root @ v
+        rows = potential.rows(w)
+        value = potential.value(w, rows)
+        # A line search turns back from a hill that is not infinite.
+        return (value, root.T @ potential.gradient(w, rows)) if np.isfinite(value) else (_HILL, np.zeros_like(v))
 
-    places: list[int | None] = [None] * len(starts)
-    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        w, value = np.array(starts), np.full(len(starts), np.inf)
-        direction, decrement, length = np.zeros_like(w), np.zeros(len(w)), np.ones(len(w))
-        on_the_way = np.arange(len(w))
-        for _ in range(_DOWNHILL):
-            trial = w[on_the_way] + length[on_the_way, None] * direction[on_the_way]
-            lower, slope = potential.values_and_gradients(trial)
-            is_lower = lower <= value[on_the_way] - 2e-4 * length[on_the_way] * decrement[on_the_way]
-            length[on_the_way[~is_lower]] *= 0.5
-            there = on_the_way[is_lower]
-            turned = slope[is_lower] @ roots[0]
-            w[there], value[there], direction[there] = trial[is_lower], lower[is_lower], -(turned @ roots[0].T)
-            decrement[there] = 0.5 * np.sum(np.square(turned), axis=1)
-            length[there] = np.minimum(1.0, 2.0 * length[there])
-            # Half the square of a distance, if in another metric: far from all modes where it is not even small.
-            for number in there[decrement[there] < nearness]:
-                places[number] = nearest(w[number])
-            is_known = np.array([place is not None for place in places])
-            is_down = (decrement > 0) & (decrement < TOLERANCE)
-            on_the_way = on_the_way[~(is_known | is_down)[on_the_way]]
-            if not len(on_the_way):
-                break
-    return places, w
+    with np.errstate(over="ignore", invalid="ignore"):
+        first = solve_triangular(root, start - mode, lower=False, check_finite=False)
+        options = {"maxfun": _DOWNHILL, "maxiter": _DOWNHILL, "gtol": _LEVEL}
+        found = minimize(evaluate, first, jac=True, method="L-BFGS-B", options=options)
+    return mode + root @ found.x
 
 
 def inverse_root(factor: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
     """A with A Aᵀ = H⁻¹, upper triangular, from the Cholesky factor of H."""
-    from scipy.linalg import solve_triangular
-
     if not np.all(np.isfinite(factor)):
         return np.full_like(factor, np.nan)
-    return np.ascontiguousarray(solve_triangular(factor, np.eye(len(factor)), lower=True, check_finite=False).T)
+    inverse = np.array(factor, order="F")
+    invert_triangle(inverse)
+    return inverse.T
 
 
 def _cholesky(matrix: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
-    """The lower factor; NaN where there is none, as JAX has it."""
-    import scipy.linalg  # here, because it doubles what `import kosambi` adds to `import jax`
+    """The lower factor of a symmetric matrix; NaN where there is none, as JAX has it."""
+    # The transpose of a copy, which is the same matrix, is in LAPACK's order.
+    factor = np.array(matrix, order="C").T
+    if not (np.all(np.isfinite(matrix)) and factorise(factor)):
+        return np.full_like(factor, np.nan)
+    clear_above(factor)
+    return factor
 
-    if not np.all(np.isfinite(matrix)):
-        return np.full_like(matrix, np.nan)
-    factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=1)
-    return np.full_like(matrix, np.nan) if failed else factor
+
+def _is_positive(matrix: Float[np.ndarray, "K K"]) -> bool:
+    """Whether a symmetric matrix has a Cholesky factor; it is written over."""
+    return bool(np.all(np.isfinite(matrix))) and factorise(matrix.T)
 
 
 def _solve(factor: Float[np.ndarray, "K K"], right: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:

@@ -18,23 +18,24 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from kosambi._core.linalg import is_for_host
+from kosambi._core.linalg import is_for_host, one_blas_thread
 from kosambi._core.precision import Module, compiled, host_generator, public
 from kosambi._core.threads import in_threads
 from kosambi._core.types import Array, Key
 from kosambi.errors import NumericalError
 from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, data_value
-from kosambi.target.host_newton import HostPotential, inverse_root, reached, search_on_host
+from kosambi.target.host_newton import HostPotential, downhill, inverse_root, search_on_host
 from kosambi.target.marginal_term import MarginalTerm
 from kosambi.target.newton import newton
 from kosambi.target.target import Target
 
-NUM_STARTS = 8
-"""Prior draws from which the search starts, beside zero, when the cost is not convex."""
+NUM_STARTS, FEW_STARTS = 8, 4
+"""Prior draws from which the search starts, beside zero, when the cost is not convex; the second where there are many
+coordinates, and modes differ in whether single observations are followed."""
 SAME_MODE = 0.1
 """Modes closer than this many standard deviations of Laplace's approximation are one."""
-MANY_COORDINATES = 64
-"""From which a curvature takes longer than many gradients."""
+MANY_COORDINATES, VERY_MANY = 64, 256
+"""From which a curvature takes longer than many gradients; and from which there are fewer starts."""
 
 
 class Modes(Module):
@@ -80,7 +81,8 @@ def find_modes(key: Key, target: Target, starts: Float[Array, "S K"] | None = No
     size = int(np.prod(target.shape))
     every = [np.zeros((1, size))]
     if not target.likelihood.is_convex:
-        every += [host_generator(key).normal(size=(NUM_STARTS, size))] + ([] if starts is None else [starts])
+        number = NUM_STARTS if size < VERY_MANY else FEW_STARTS
+        every += [host_generator(key).normal(size=(number, size))] + ([] if starts is None else [starts])
     return _distinct(target, np.concatenate(every))
 
 
@@ -104,19 +106,22 @@ def _distinct(target: Target, starts: Float[Array, "S K"], known: Modes | None =
 
 def _merged(found: Modes, order: list[int]) -> tuple[list[int], Int[np.ndarray, " S"]]:
     """Searches that ended in different modes, and for every search the place of its mode among them."""
-    from scipy.linalg import solve_triangular  # here, because it doubles what `import kosambi` adds to `import jax`
-
     kept: list[int] = []
     labels = np.full(len(found.potentials), -1)
     for i in order:
-        # Distances in the metric of the mode kept, whose root is upper triangular: the inverse of a factor.
-        ways = [solve_triangular(found.roots[j], found.positions[i] - found.positions[j], lower=False) for j in kept]
-        apart = [np.linalg.norm(way) for way in ways]
+        apart = [_distance(found.positions[j], found.roots[j], found.positions[i]) for j in kept]
         near = [place for place, distance in enumerate(apart) if distance <= SAME_MODE]
         labels[i] = near[0] if near else len(kept)
         if not near:
             kept.append(int(i))
     return kept, labels
+
+
+def _distance(mode: Float[np.ndarray, " K"], root: Float[np.ndarray, "K K"], w: Float[np.ndarray, " K"]) -> float:
+    """How far w is from a mode, in standard deviations; the root is upper triangular, the inverse of a factor."""
+    from scipy.linalg import solve_triangular  # here, because it doubles what `import kosambi` adds to `import jax`
+
+    return float(np.linalg.norm(solve_triangular(root, w - mode, lower=False, check_finite=False)))
 
 
 def minima(target: Target, starts: Float[Array, "S K"]) -> tuple[Modes, Int[np.ndarray, " S"]]:
@@ -135,11 +140,21 @@ def count_basins(target: Target, particles: Float[Array, "J *K"], known: Modes |
     """
     if target.likelihood.is_convex:
         return 1
-    # One of each superchain and one more: as many as the search has starts, so that nothing is compiled again.
+    # One of each superchain and one more.
     each = np.arange(NUM_STARTS + 1)
     chosen = (each * (len(particles) // NUM_STARTS) // NUM_STARTS * NUM_STARTS + each) % len(particles)
     starts = np.asarray(particles, dtype=np.float64).reshape(len(particles), -1)[chosen]
-    return len(_distinct(target, starts, known).potentials)
+    if known is None or not _is_on_host(target) or starts.shape[1] < MANY_COORDINATES:
+        return len(_distinct(target, starts, known).potentials)
+    # Where ways end is enough to tell modes apart; the curvature of each is not asked for.
+    potential, mode, root = HostPotential(target.term), np.asarray(known.positions[0]), np.asarray(known.roots[0])
+    with one_blas_thread():
+        ends = in_threads(lambda start: downhill(potential, start, mode, root), list(starts))
+    different: list[Float[np.ndarray, " K"]] = []
+    for end in ends:
+        if all(_distance(other, root, end) > SAME_MODE for other in different):
+            different.append(end)
+    return len(different)
 
 
 class _End(NamedTuple):
@@ -156,28 +171,37 @@ class _End(NamedTuple):
 
 def _searched(target: Target, starts: Float[Array, "S K"], known: Modes | None = None) -> Modes:
     """Newton's method from each start: on the host for a sum over rows, and on an accelerator where there is much."""
-    term = target.term
-    if not isinstance(term, FactorisedTerm | MarginalTerm) or not is_for_host(term.psi.size):
+    if not _is_on_host(target):
         return jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
-    potential = HostPotential(term)
+    potential = HostPotential(target.term)
     different = [] if known is None else [_End(*fields) for fields in zip(*_leaves(known), strict=True)]
     different = [end for end in different if end.converged]
 
     every: list[_End] = []
     starts = np.asarray(starts, dtype=np.float64)
     if not different:
-        every, starts = [_searched_from(potential, starts[0])], starts[1:]
+        first = starts[0] if np.any(starts[0]) else potential.likely_start()
+        every, starts = [_searched_from(potential, first)], starts[1:]
         different = [end for end in every if end.converged]
-    places: list[int | None] = [None] * len(starts)
-    if different and len(starts) and starts.shape[1] >= MANY_COORDINATES:
+
+    def search(start: Float[np.ndarray, " K"]) -> _End:
+        if not different or len(start) < MANY_COORDINATES:
+            return _searched_from(potential, start)
         # Most lead to modes that are known, which takes much less to see than to search for them again.
-        modes = [end.position for end in different], [end.root for end in different]
-        places, starts = reached(potential, starts, *modes, SAME_MODE)
-    # Side by side; what is known does not depend on which search ends first.
-    unknown = [start for start, place in zip(starts, places, strict=True) if place is None]
-    ends = iter(in_threads(lambda start: _searched_from(potential, start), unknown) if unknown else [])
-    every += [next(ends) if place is None else different[place] for place in places]
+        below = downhill(potential, start, different[0].position, different[0].root)
+        known = [end for end in different if _distance(end.position, end.root, below) <= SAME_MODE]
+        return known[0] if known else _searched_from(potential, below)
+
+    with one_blas_thread():
+        # Side by side; what is known does not depend on which search ends first.
+        every += in_threads(search, list(starts)) if len(starts) else []
     return Modes(*(np.stack([np.asarray(each) for each in field]) for field in zip(*every, strict=True)))
+
+
+def _is_on_host(target: Target) -> bool:
+    """Whether the potential is a sum over rows that the host evaluates."""
+    term = target.term
+    return isinstance(term, FactorisedTerm | MarginalTerm) and is_for_host(term.psi.size)
 
 
 def _searched_from(potential: HostPotential, start: Float[np.ndarray, " K"]) -> _End:
@@ -222,6 +246,9 @@ class Frame(Module):
     def whitened(self, v: Float[Array, "J K"]) -> Float[Array, "J K"]:
         """w = ŵ + A v, traceable."""
         return self.mode + v @ self.root.T
+
+    watched = whitened
+    """What a run looks at, the same here."""
 
     def inverse(self, w: Float[Array, "J K"]) -> Float[Array, "J K"]:
         """v = A⁻¹(w − ŵ), traceable."""
