@@ -66,7 +66,10 @@ def without_error(draws, kept, superchains):
     size = len(draws) // superchains
     groups = draws[:, -kept:].reshape(size, superchains, 2, kept // 2, -1)
     means = groups.mean(axis=(0, 3)).reshape(2 * superchains, -1)
-    within = np.mean([groups[:, g, h].reshape(-1, draws.shape[2]).var(axis=0, ddof=1) for g in range(superchains) for h in (0, 1)], axis=0)
+    within = np.mean(
+        [groups[:, g, h].reshape(-1, draws.shape[2]).var(axis=0, ddof=1) for g in range(superchains) for h in (0, 1)],
+        axis=0,
+    )
     own = draws.mean(axis=1).reshape(size, superchains, -1).var(axis=0, ddof=1).mean(axis=0)
     error = own * draws.shape[1] / (kept // 2) / size
     return np.sqrt(1.0 + np.maximum(means.var(axis=0, ddof=1) - error, 0.0) / within)
@@ -90,8 +93,10 @@ def test_running_sums_agree_with_the_draws(rng):
 
 
 def test_of_many_coordinates_the_start_is_judged_and_not_the_error_of_means(rng):
-    """A thousand coordinates of chains that began in their distribution: the largest R̂ is near its limit long before
-    that of the definition, and a start that is remembered in one of them is seen all the same."""
+    """Chains that began in their distribution are near the limit of R̂ long before its definition says so.
+
+    A start that is remembered in one coordinate of a thousand is seen all the same.
+    """
     draws = autoregression(rng, 0.8, 104, 100, size=1000)
     with jax.enable_x64(True):
         found = np.asarray(_moments.r_hat(running(draws, 8)))

@@ -78,13 +78,15 @@ class Careless(Longer):
         return super()._step(key, frame, state._replace(potential=jnp.full_like(state.potential, jnp.inf)))
 
     def adapt(self, frame, state, info):
+        del frame, info
         return state
 
     def needs_more_adaptation(self, acceptance, step_size):
+        del acceptance, step_size
         return False
 
 
-@pytest.mark.parametrize("name", cases(["Poisson, exp", "Gamma"], slow=["Gamma"]))
+@pytest.mark.parametrize("name", cases(["Gamma", "Poisson, exp"], slow=["Poisson, exp"]))
 def test_the_law_with_several_substeps(name):
     target = small_target(*CASES[name])
     w = particles_of(Longer(), target, name, key=2)
@@ -92,9 +94,9 @@ def test_the_law_with_several_substeps(name):
 
 
 def test_several_substeps_without_a_decision_are_rejected():
-    target = small_target(*CASES["Poisson, exp"])
-    w = ko.sample(jax.random.key(0), target, Careless(step_size=1.5), NUM_PARTICLES)[0].whitened
-    assert min(p_values(w, grid_of(target))) < 1e-3
+    target = small_target(*CASES["Gamma"])
+    w = ko.sample(jax.random.key(0), target, Careless(step_size=1.0), NUM_PARTICLES)[0].whitened
+    assert min(p_values(w, grid_of(target))) < 1e-6
 
 
 class TooLoud(ko.samplers.MALA):

@@ -124,8 +124,8 @@ class _Traced:
 
 
 def _lifting(function: Function, options: Mapping[str, Any]) -> Function:
-    # Of flat lists of arrays: some calls take less time than to flatten a likelihood in Python, and `equinox.filter_jit`
-    # does that several times.
+    # Of flat lists of arrays: some programs run for less time than it takes to flatten a likelihood in Python, which
+    # `equinox.filter_jit` does several times.
     def of_arrays(known: tuple[Any, tuple[tuple[type, Any], ...]], arrays: list[Array]) -> Any:
         tree, rest = known
         given = iter(arrays)

@@ -32,7 +32,6 @@ from kosambi.likelihoods import Gaussian
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
 
-
 # Rows whose covariances with all others are differentiated at once.
 _ROWS_OF_A_BLOCK = 256
 

@@ -45,8 +45,8 @@ FEWEST_CHECKED = 20
 SHORT = 12
 """Iterations of a short search."""
 ENOUGH = 0.01
-"""A search ends when its last iterations have gained less than this many nats: where parameters can stand for one another
-(a mean and cut points) it would go on for long."""
+"""A search ends when its last iterations have gained less than this many nats: where parameters can stand for one
+another (a mean and cut points) it would go on for long."""
 # Lengthscales in units of √D standard deviations, and noise as a share of the standard deviation, to begin from.
 _REACHES, _SHARES = (0.2, 0.6, 2.0), (0.1, 0.5)
 # How many periods are tried, between a fiftieth of the width of the data and all of it.

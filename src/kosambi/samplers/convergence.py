@@ -194,7 +194,7 @@ def empty(draws: Float[Array, "J Q"], num_superchains: int) -> Moments:
 
 
 def add(moments: Moments, draws: Float[Array, "J Q"], accepted: Float[Array, " J"]) -> Moments:
-    """All particles after `EVERY` more steps, into the window being filled, with the sum of these steps' acceptances."""
+    """All particles after `EVERY` more steps, into the window being filled, with the sum of their acceptances."""
     centred = draws - moments.centre
     groups = centred.reshape(-1, moments.sums.shape[1], draws.shape[1])
     here = moments.filled

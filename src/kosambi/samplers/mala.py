@@ -46,8 +46,8 @@ SHARE_OF_SHORT_STEPS = 0.25
 SHORT_STEP = 0.25
 """At random one step in four is a quarter as long: out in a tail that is heavier than normal, long ones are refused."""
 WHOLE_WAY, SHORTER = 1.7, 0.85
-"""How far all substeps of a proposal lead together, in angles found for single ones; and by how much smaller the angle is
-where there are several."""
+"""How far all substeps of a proposal lead together, in angles found for single ones; and by how much smaller the angle
+is where there are several."""
 
 
 class MALAState(NamedTuple):

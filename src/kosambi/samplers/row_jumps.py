@@ -31,8 +31,8 @@ from kosambi._core.types import Array, Key
 EVERY = 8
 """On average one step in so many is followed by a jump of each of the chosen rows."""
 LEAST, LITTLE = 0.1, 0.02
-"""Nats between q_n and a standard normal distribution above which a row makes jumps worth while, and above which further
-rows jump as well."""
+"""Nats between q_n and a standard normal distribution above which a row makes jumps worth while, and above which
+further rows jump as well."""
 # Chosen rows: at most, at least, and how many coordinates there are for each, so that jumps take as long as steps.
 _MOST, _FEWEST, _COORDINATES = 48, 8, 12
 # Bins in which q_n is drawn from; where rows are compared; and where the bins are found, with how many repetitions.

@@ -143,7 +143,10 @@ class HostPotential:
             else:
                 found = _row_costs(term.likelihood, term.y, f, term.deviation, term.rule)
             cost, *others = map(np.asarray, found)
-        slope, *curvatures = np.clip(others[0], -self.limit, self.limit), *(np.minimum(h, self.limit) for h in others[1:])
+        slope, *curvatures = (
+            np.clip(others[0], -self.limit, self.limit),
+            *(np.minimum(h, self.limit) for h in others[1:]),
+        )
         if self._count_once:
             return RowCosts(cost, slope, *curvatures)
         # An observation of weight zero is absent, also where its cost is infinite.

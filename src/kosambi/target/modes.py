@@ -144,10 +144,11 @@ def count_basins(target: Target, particles: Float[Array, "J *K"], known: Modes |
     each = np.arange(NUM_STARTS + 1)
     chosen = (each * (len(particles) // NUM_STARTS) // NUM_STARTS * NUM_STARTS + each) % len(particles)
     starts = np.asarray(particles, dtype=np.float64).reshape(len(particles), -1)[chosen]
-    if known is None or not _is_on_host(target) or starts.shape[1] < MANY_COORDINATES:
+    potential = _host_potential(target)
+    if known is None or potential is None or starts.shape[1] < MANY_COORDINATES:
         return len(_distinct(target, starts, known).potentials)
     # Where ways end is enough to tell modes apart; the curvature of each is not asked for.
-    potential, mode, root = HostPotential(target.term), np.asarray(known.positions[0]), np.asarray(known.roots[0])
+    mode, root = np.asarray(known.positions[0]), np.asarray(known.roots[0])
     with one_blas_thread():
         ends = in_threads(lambda start: downhill(potential, start, mode, root), list(starts))
     different: list[Float[np.ndarray, " K"]] = []
@@ -171,9 +172,9 @@ class _End(NamedTuple):
 
 def _searched(target: Target, starts: Float[Array, "S K"], known: Modes | None = None) -> Modes:
     """Newton's method from each start: on the host for a sum over rows, and on an accelerator where there is much."""
-    if not _is_on_host(target):
+    potential = _host_potential(target)
+    if potential is None:
         return jax.tree.map(np.asarray, _search(target, jnp.asarray(starts)))
-    potential = HostPotential(target.term)
     different = [] if known is None else [_End(*fields) for fields in zip(*_leaves(known), strict=True)]
     different = [end for end in different if end.converged]
 
@@ -198,10 +199,11 @@ def _searched(target: Target, starts: Float[Array, "S K"], known: Modes | None =
     return Modes(*(np.stack([np.asarray(each) for each in field]) for field in zip(*every, strict=True)))
 
 
-def _is_on_host(target: Target) -> bool:
-    """Whether the potential is a sum over rows that the host evaluates."""
+def _host_potential(target: Target) -> HostPotential | None:
+    """The potential on the host, where it is a sum over rows and there is no more for an accelerator to do."""
     term = target.term
-    return isinstance(term, FactorisedTerm | MarginalTerm) and is_for_host(term.psi.size)
+    is_there = isinstance(term, FactorisedTerm | MarginalTerm) and is_for_host(term.psi.size)
+    return HostPotential(term) if is_there else None  # type: ignore[arg-type]
 
 
 def _searched_from(potential: HostPotential, start: Float[np.ndarray, " K"]) -> _End:
