@@ -9,7 +9,7 @@ import pytest
 import scipy.optimize
 
 import kosambi as ko
-from kosambi.samplers import markov as _markov
+from kosambi.samplers import phases
 from kosambi.samplers import row_jumps
 from kosambi.samplers.chains import _share_out
 
@@ -56,7 +56,7 @@ def test_results_do_not_depend_on_the_clock(monkeypatch):
     target = regression_with_outliers(3.0, 0.05)
     found = []
     for seconds in (1e-9, 0.02, 100.0):
-        monkeypatch.setattr(_markov, "SEGMENT_SECONDS", seconds)
+        monkeypatch.setattr(phases, "SEGMENT_SECONDS", seconds)
         with pytest.warns(ko.errors.ConvergenceWarning):
             particles, report = ko.sample(jax.random.key(0), target, ko.samplers.MALA(initial="prior", max_steps=150))
         found.append((report.steps, report.step_size, particles.coordinates))
@@ -125,5 +125,5 @@ def test_modes_that_no_particle_leaves_end_a_run_early():
     with pytest.warns(ko.errors.ConvergenceWarning, match="do not pass between them"):
         report = ko.sample(jax.random.key(0), target, sampler=mala)[1]
     assert not report.converged
-    assert report.r_hat > _markov.HOPELESS
+    assert report.r_hat > phases.HOPELESS
     assert report.steps < 2500

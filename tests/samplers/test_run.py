@@ -11,7 +11,7 @@ import pytest
 import kosambi as ko
 from kosambi.samplers import chains as _segment
 from kosambi.samplers import diffusion as _diffusion
-from kosambi.samplers import markov as _markov
+from kosambi.samplers import phases
 from kosambi.samplers import tempering
 from tests.cases import cases
 
@@ -242,7 +242,7 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch, capfd):
 def test_segments_are_sized_by_the_clock(monkeypatch):
     """A slow target is looked at often, a fast one seldom."""
     checks = []
-    monkeypatch.setattr(_markov, "SEGMENT_SECONDS", 1e-9)
+    monkeypatch.setattr(phases, "SEGMENT_SECONDS", 1e-9)
     advance = _segment.advance
     monkeypatch.setattr(_segment, "advance", lambda *a: checks.append(int(a[4])) or advance(*a))
     ko.sample(KEY, TARGET, num_particles=20)

@@ -7,6 +7,7 @@ versions that must go on loading.
     version 1    kosambi 0.1.0
     version 2    "law" became "distribution"; a posterior keeps its report under that name
     version 3    a target may have neighbours, and an estimator a number of them
+    version 4    MALA may take several substeps
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Rises when older versions of kosambi could not read what is written now."""
 OLDEST_VERSION = 1
 """The oldest format that is read."""
@@ -38,6 +39,7 @@ REMOVED: Mapping[str, frozenset[str]] = {
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "estimators.SavedEstimator": {"n_neighbors": 0},
     "posterior.Posterior": {"mode_share": 1.0},
+    "samplers.MALA": {"max_substeps": 4},
 }
 """Values, as a file would hold them, of fields that are new and whose class declares no default."""
 

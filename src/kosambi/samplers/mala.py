@@ -93,7 +93,7 @@ class MALA(AbstractMarkovSampler):
 
     target_acceptance: Array
     first_angle: Array
-    max_substeps: Array
+    max_substeps: int
     max_steps: Array
     initial: str | Array
 
@@ -112,7 +112,7 @@ class MALA(AbstractMarkovSampler):
         self.first_angle = as_positive("step_size", step_size)
         if self.first_angle > LARGEST_ANGLE:
             raise InputError(f"`step_size` is an angle in (0, π/2]. Got {step_size}. It is adapted; leave it out.")
-        self.max_substeps = np.asarray(as_count("max_substeps", max_substeps))
+        self.max_substeps = as_count("max_substeps", max_substeps)
         self.max_steps = np.asarray(as_count("max_steps", max_steps))
         self.initial = as_initial(initial, ("laplace", "prior"))
 
@@ -198,7 +198,7 @@ class MALA(AbstractMarkovSampler):
         tuning = state.tuning
         angle, substeps = float(np.exp(np.asarray(tuning.average))), int(tuning.substeps)
         single = angle if substeps == 1 else angle / SHORTER
-        wanted = int(np.clip(round(WHOLE_WAY / single), 1, int(self.max_substeps)))
+        wanted = int(np.clip(round(WHOLE_WAY / single), 1, self.max_substeps))
         # Once there are several, one more or less is not worth another phase.
         if wanted == substeps or (substeps > 1 and abs(wanted - substeps) == 1):
             return None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -19,7 +17,6 @@ from kosambi.errors import PrecisionWarning
 from kosambi.samplers import chains as _segment
 from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Notes
 from kosambi.samplers.chains import (
-    MAX_CHECKS,
     NUM_SUPERCHAINS,
     Frames,
     Segment,
@@ -29,21 +26,14 @@ from kosambi.samplers.chains import (
     whitened_potentials,
 )
 from kosambi.samplers.convergence import MIN_LENGTH, r_hat_limit
+from kosambi.samplers.phases import Log, adapt, sample_until_converged
 from kosambi.samplers.remainder import RemainderFrame
 from kosambi.samplers.report import Particles, Report, report_of
 from kosambi.target import Target
 from kosambi.target.modes import count_basins, find_modes
 
-SEGMENT_SECONDS = 0.5
-"""Work between two looks at the clock; shorter segments would only add overhead."""
-FIRST_REVIEW = 32
-"""Steps of the sampling phase after which its acceptance is first compared with what the adaptation aimed at."""
 TABLE_ERROR, LOOKED_AT = 0.1, 32
 """Nats by which V from tables of the rows may be off at the end, and particles at which that is looked at."""
-HOPELESS, HOPELESS_AFTER = 3.0, 512
-"""Nested R-hat above which sampling ends unconverged, after that many steps."""
-MAX_ADAPTATIONS = 8
-"""Adaptation phases, each continuing the last, before sampling begins in any case."""
 
 
 def run(
@@ -96,7 +86,7 @@ def _moved(
     dtype: Any,
     stop: Interruption,
     spent: tuple[int, int] = (0, 0),
-) -> tuple[AnyFrame, Segment, _Log]:
+) -> tuple[AnyFrame, Segment, Log]:
     """Chains from w to convergence, and the frame in which they ended.
 
     `spent` are steps and gradients of a run that this one repeats.
@@ -106,13 +96,13 @@ def _moved(
     begun = padded_start(fill_key, w, found)
     # Products in float32 stay so where all else is in float64.
     frame = lift(found, None if dtype == np.float64 else dtype)
-    log = _Log(progress, int(sampler.max_steps))
+    log = Log(progress, int(sampler.max_steps))
     segment, work = _segment.begin(sampler, frame, init_key, lift(begun, dtype), NUM_SUPERCHAINS)
     log.count(work, *spent)
     with stop:
         # A frame among the particles has a tuning of its own, so that of this one need not be the best.
         is_first = frames.may_be_left(found)
-        segment = _adapt(sampler, frame, step_key, segment, log, is_first=is_first)
+        segment = adapt(sampler, frame, step_key, segment, log, is_first=is_first)
         if is_first:
             here = whitened(found, segment.state)
             better = frames.among(here, found)
@@ -128,8 +118,8 @@ def _moved(
                 )
                 # Particles and the frame that they are in change together, whenever Ctrl-C comes.
                 found, frame, segment, log.last = better, lifted, again, again
-            segment = _adapt(sampler, frame, step_key, segment, log, again=True)
-        segment = _sample(sampler, frame, step_key, segment, log, len(frames.modes.potentials) > 1)
+            segment = adapt(sampler, frame, step_key, segment, log, again=True)
+        segment = sample_until_converged(sampler, frame, step_key, segment, log, len(frames.modes.potentials) > 1)
     if stop.happened and log.last is not None:
         # What the last complete segment left is still there.
         segment = log.last
@@ -146,134 +136,11 @@ def _table_error(target: Target, frame: RemainderFrame, segment: Segment) -> flo
     return float(np.max(np.where(np.isfinite(error), error, np.inf)))
 
 
-class _Log:
-    """What the report and the progress line need from the segments."""
-
-    def __init__(self, progress: Progress, limit: int) -> None:
-        self.progress, self.limit = progress, limit
-        self.last: Segment | None = None
-        self.seconds_per_step = np.inf
-        self.first_steps, self.first_gradients = 0, 0
-        self.steps: list[Array] = []
-        self.energies: list[Array] = []
-        self.r_hats: list[Array] = []
-
-    def count(self, work: Any, steps: int, gradients: int) -> None:
-        """Work done before the first segment, and in an earlier run."""
-        self.first_steps, self.first_gradients = int(work.steps) + steps, int(work.gradients) + gradients
-
-    def add(self, phase: str, segment: Segment, seconds: float, steps_before: int) -> float:
-        """Take a finished segment in; returns its mean acceptance at the last check."""
-        checks = int(segment.checks)
-        trace = jax.tree.map(lambda leaf: np.asarray(leaf)[:checks], segment.trace)
-        self.steps.append(trace.steps + self.first_steps)
-        self.energies.append(trace.energies)
-        self.r_hats.append(trace.r_hats)
-        self.last = segment
-        done = int(segment.step)
-        # The first call of a shape compiles, so the fastest segment tells.
-        self.seconds_per_step = min(self.seconds_per_step, seconds / max(done - steps_before, 1))
-        acceptance = float(trace.acceptances[-1])
-        note = f"acceptance {acceptance:.2f}"
-        if np.isfinite(self.r_hats[-1][-1]):
-            note += f"  R-hat {self.r_hats[-1][-1]:.3f}"
-        self.progress.update(phase, min(done, self.limit), self.limit, note)
-        return acceptance
-
-
-def _advance(
-    sampler: AbstractMarkovSampler,
-    frame: AnyFrame,
-    key: Key,
-    segment: Segment,
-    log: _Log,
-    num_checks: int,
-    last_step: int,
-    adapting: bool,
-    fresh: bool,
-) -> tuple[Segment, float]:
-    before, begun = int(segment.step), time.perf_counter()
-    flags = (np.asarray(value) for value in (num_checks, last_step, adapting, fresh))
-    segment = _segment.advance(sampler, frame, key, segment, *flags)
-    segment.step.block_until_ready()
-    phase = "adapting" if adapting else "sampling"
-    return segment, log.add(phase, segment, time.perf_counter() - begun, before)
-
-
-def _adapt(
-    sampler: AbstractMarkovSampler,
-    frame: AnyFrame,
-    key: Key,
-    segment: Segment,
-    log: _Log,
-    again: bool = False,
-    is_first: bool = False,
-) -> Segment:
-    """Phases of adaptation until no more are needed.
-
-    `again` says that there was an adaptation before, and `is_first` that there will be another.
-    """
-    checks = -(-sampler.num_adaptation_steps // int(segment.moments.window))
-    if checks == 0:
-        return segment
-    if again:
-        better = sampler.retuned(segment.state)
-        segment = segment if better is None else segment._replace(state=better)
-    for attempt in range(MAX_ADAPTATIONS):
-        # One check first: it compiles, and what follows is timed. The same numbers result however steps are cut.
-        segment, acceptance = _advance(sampler, frame, key, segment, log, 1, log.limit, True, again or attempt > 0)
-        if checks > 1 and int(segment.step) < log.limit:
-            segment, acceptance = _advance(sampler, frame, key, segment, log, checks - 1, log.limit, True, False)
-        if int(segment.step) >= log.limit:
-            break
-        better = None if is_first else sampler.retuned(segment.state)
-        if better is not None:
-            segment = segment._replace(state=better)
-        elif not sampler.needs_more_adaptation(acceptance, float(segment.state.step_size)):
-            break
-        segment = _segment.forget(frame, segment)
-    return segment
-
-
-def _sample(
-    sampler: AbstractMarkovSampler, frame: AnyFrame, key: Key, segment: Segment, log: _Log, has_modes: bool
-) -> Segment:
-    segment, fresh, repeats = _segment.forget(frame, segment), True, 0
-    while int(segment.step) < log.limit and not bool(segment.converged):
-        # The clock cuts segments but decides nothing: tuning is looked at after fixed numbers of steps.
-        sampled, window = int(segment.moments.steps), int(segment.moments.window)
-        affordable = SEGMENT_SECONDS / max(log.seconds_per_step, 1e-9) / window
-        checks = int(np.clip(affordable, 1, MAX_CHECKS))
-        review = int(segment.step) + _next_review(sampled) - sampled
-        segment, _ = _advance(sampler, frame, key, segment, log, checks, min(review, log.limit), False, fresh)
-        fresh = False
-        if int(segment.step) < review or bool(segment.converged) or repeats == MAX_ADAPTATIONS:
-            continue
-        hopeless = has_modes and float(np.max(np.asarray(segment.r_hats))) > HOPELESS
-        if review >= HOPELESS_AFTER and hopeless:
-            # Modes between which no particle passes: eight times as many steps would end with the same warning.
-            break
-        accepted = float(np.mean(np.asarray(segment.moments.accepted))) / int(segment.moments.steps)
-        if sampler.needs_more_adaptation(accepted, float(segment.state.step_size)):
-            # Tuned on the way from a distant start, for a place that the particles have left.
-            segment = _adapt(sampler, frame, key, _segment.forget(frame, segment), log, again=True)
-            segment, fresh, repeats = _segment.forget(frame, segment), True, repeats + 1
-    return segment
-
-
-def _next_review(sampled: int) -> int:
-    """The next of 32, 64, 128, ... steps of the sampling phase."""
-    review = FIRST_REVIEW
-    while review <= sampled:
-        review *= 2
-    return review
-
-
 def _report(
     target: Target,
     sampler: AbstractMarkovSampler,
     segment: Segment,
-    log: _Log,
+    log: Log,
     clock: Clock,
     returned: Array,
     basins: int,
