@@ -9,8 +9,7 @@ import pytest
 import scipy.optimize
 
 import kosambi as ko
-from kosambi.samplers import phases
-from kosambi.samplers import row_jumps
+from kosambi.samplers import phases, row_jumps
 from kosambi.samplers.chains import _share_out
 
 lk = ko.likelihoods

@@ -11,8 +11,7 @@ import pytest
 import kosambi as ko
 from kosambi.samplers import chains as _segment
 from kosambi.samplers import diffusion as _diffusion
-from kosambi.samplers import phases
-from kosambi.samplers import tempering
+from kosambi.samplers import phases, tempering
 from tests.cases import cases
 
 InputError = ko.errors.InputError
