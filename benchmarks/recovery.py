@@ -68,7 +68,7 @@ def errors(name: str, rows: int, seed: int) -> dict[str, Any]:
     seconds = time.perf_counter() - began
     model = Model(kernel, np.asarray(0.0), likelihood)
     layout = lay_out(model, ["mean"])
-    with Progress(False) as show:
+    with jax.enable_x64(True), Progress(False) as show:
         prior = ko.GaussianProcess(kernel)
         record = Record(show=show)
         task = Task(np.random.default_rng(seed), prior, likelihood, x, y, None, layout, 100, 2, record, show)
