@@ -23,7 +23,9 @@ from kosambi.learning.num_neighbors import (
     as_neighbors,
     beside_neighbors,
     enough_neighbors,
+    may_be_process,
     near_points,
+    of_all_rows,
 )
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
@@ -72,18 +74,21 @@ def infer(
         likelihood: what an observation costs.
         x: (N, D), the inputs.
         y: (N,), the observations.
-        num_inducing: M: a number, at most N; "auto", or None, which is the same, for as many as predictions can use
-            (see `select_inducing`; `posterior.selection` says why so many); "all" for every distinct row.
+        num_inducing: M: a number, at most N, and zero to leave everything to `num_neighbors`; "auto", or None, which is
+            the same, for as many as predictions can use (see `select_inducing`; `posterior.selection` says why so
+            many); "all" for every distinct row. Above 2000 rows with Gaussian noise "all" is the full process without
+            coordinates, M = 0 and m = N.
         inducing_points: "greedy", "kmeans" (in units of the lengthscales), "uniform", or the points themselves, (M, D).
             What "auto" compares are greedy points; of the other kinds as many are taken.
         basis: "auto" ("point" for a `GaussianProcess`, "ritz" for a `GaussianRandomElement`), "point", "ritz",
             "nystrom", "inducing", a basis class, or a finished basis.
         potential: "auto", "projected" (the paper's), "optimal" or "neighbors"; see `Target`.
         num_neighbors: m, how many near rows inform what the coordinates leave open at an input, with
-            potential="neighbors" (which a number above zero asks for); 0 for none; "auto", or None, for none up to 5000
-            rows (8000 with Gaussian noise), where M can carry the data, and above for as many as take some minutes at
-            most, beside 512 evenly spread points (64 at least for very many rows of other likelihoods than `Gaussian`),
-            unless M, the basis or the potential was given, or the likelihood cannot have them.
+            potential="neighbors" (which a number above zero asks for), and at least N for all rows; 0 for none; "auto",
+            or None, for none up to 5000 rows (8000 with Gaussian noise), where M can carry the data or all rows are
+            taken, and above for as many as take some minutes at most, beside 512 evenly spread points (64 at least for
+            very many rows of other likelihoods than `Gaussian`; none on an accelerator, whose memory holds all pairs of
+            rows), unless M, the basis or the potential was given, or the likelihood cannot have them.
         weights: (N,), how often each observation counts.
         sampler: "auto", a name or an object from `kosambi.samplers`; see `sample`.
         num_particles: J.
@@ -117,23 +122,35 @@ def infer(
     Interruption(on_interrupt)
     observations = likelihood.check(y)
     chosen_prior = _with_background(_as_prior(prior), background)
-    number = inducing.as_num_inducing("num_inducing", num_inducing)
     asked = as_neighbors("num_neighbors", num_neighbors)
+    is_near = potential == NEIGHBORS or (isinstance(asked, int) and asked > 0)
+    number = inducing.as_num_inducing("num_inducing", num_inducing, allow_none=is_near)
     selection, near = None, 0
     if isinstance(basis, AbstractBasis):
         chosen_basis = _finished(basis, chosen_prior, number, inducing_points, background)
         near = _neighbors(asked, potential, False, chosen_prior, likelihood, x)
     else:
         kind = _as_basis_class(basis, chosen_prior)
-        how = _as_method(inducing_points, number, x)
+        how = _as_method(inducing_points, number, x, is_near)
         is_open = number == "auto" and isinstance(how, str)
         near = _neighbors(asked, potential, is_open and kind is PointBasis, chosen_prior, likelihood, x)
+        can_be_process = (
+            kind is PointBasis
+            and asked == "auto"
+            and (is_open or number == "all")
+            and may_be_process(len(x), chosen_prior, likelihood, potential)
+        )
         if is_open and not near:
             selection = select_inducing(chosen_prior, likelihood, x, observations, weights=weights, progress=progress)
+        is_process = can_be_process and (number == "all" or near >= len(x) or _is_full(selection))
+        near = len(x) if is_process else near
     with Progress(progress) as show:
         show.update("inducing points and basis")
         if not isinstance(basis, AbstractBasis):
-            if is_open and near:
+            if is_process:
+                selection, is_open = of_all_rows(len(x), clock.seconds, selection), False
+                chosen_basis = kind(chosen_prior, x[:0])
+            elif is_open and near:
                 rows = _evenly(key_points, chosen_prior, likelihood, np.asarray(x))
                 chosen_basis = kind(chosen_prior, x[rows])
             else:
@@ -214,19 +231,19 @@ def _as_basis_class(basis: Any, prior: AbstractPrior) -> Callable[[AbstractPrior
     raise InputError(f"`basis` must be one of {names}, a basis class, or a finished basis. Got {basis!r}.")
 
 
-def _as_method(how: Any, number: int | str, x: Array) -> str | Array:
-    """How inducing points are chosen, or the points themselves."""
+def _as_method(how: Any, number: int | str, x: Array, allow_none: bool) -> str | Array:
+    """How inducing points are chosen, or the points themselves, of which there may be none if `allow_none`."""
     if isinstance(how, str):
         if how not in METHODS:
             raise InputError(
                 f'`inducing_points` must be "greedy", "kmeans", "uniform", or points of shape (M, D). Got {how!r}.'
             )
-        if isinstance(number, int):
+        if isinstance(number, int) and number:
             as_count("num_inducing", number, at_most=x.shape[0], limit_name="the number of rows of x")
         return how
     if number != "auto":
         raise InputError("`inducing_points` were given, so `num_inducing` has no use. Leave out one of the two.")
-    return as_inputs("inducing_points", how, x.shape[1])
+    return as_inputs("inducing_points", how, x.shape[1], allow_empty=allow_none)
 
 
 def _neighbors(
@@ -248,6 +265,10 @@ def _neighbors(
     # The covariance of a random element takes a sum over its measure for each pair of neighbours.
     can = enough and is_open and isinstance(prior, GaussianProcess) and not are_replicated(np.asarray(x))
     return enough if can else 0
+
+
+def _is_full(selection: Selection | None) -> bool:
+    return selection is not None and selection.reason == "full"
 
 
 def _doubts(target: Target) -> tuple[str, ...]:
@@ -279,6 +300,8 @@ def _points(
             return x[selection.indices]
         number = selection.num_inducing
     assert isinstance(number, int)
+    if not number:
+        return x[:0]
     if how == "greedy":
         return x[inducing.greedy_variance(prior, x, number)]
     if how == "kmeans":

@@ -157,6 +157,8 @@ class AbstractBasis(Module):
         1e-8 of the largest prior variance.
         """
         x = self._checked(x)
+        if not self.size:
+            return self.prior.variance(x)
         known = self.explained_on_host(x)
         if known is None:
             smallest, residual = _clipped_residual(self, x)
@@ -184,6 +186,8 @@ class AbstractBasis(Module):
     def whiten(self, u: ArrayLike) -> Float[Array, "... M"]:
         """Whitened coordinates w = L⁻¹u of coordinates u, (..., M)."""
         u, factor = self._checked_coordinates("u", u), self.host_factor
+        if not self.size:
+            return u
         if factor is None or is_traced(u):
             return _divide_root(self, u)
         from scipy.linalg import solve_triangular  # here, because it doubles what `import kosambi` adds to `import jax`
@@ -244,21 +248,24 @@ def _from_values(basis: AbstractBasis, values: Array) -> Array:
     return basis.from_values(values)
 
 
-def as_inducing_points(basis: str, prior: object, inducing_points: ArrayLike) -> tuple[AbstractPrior, Array]:
-    """A checked prior and matrix of inducing points."""
+def as_inducing_points(
+    basis: str, prior: object, inducing_points: ArrayLike, *, allow_none: bool = False
+) -> tuple[AbstractPrior, Array]:
+    """A checked prior and matrix of inducing points, of which there may be none if `allow_none`."""
     if not isinstance(prior, AbstractPrior):
         raise InputError(
             f"`{basis}` needs a prior first. Got {type(prior).__name__}. "
             "Use `kosambi.GaussianProcess(kernel)` or `kosambi.GaussianRandomElement(kernel, measure)`."
         )
-    points = as_inputs("inducing_points", inducing_points, prior.num_columns)
+    points = as_inputs("inducing_points", inducing_points, prior.num_columns, allow_empty=allow_none)
     prior.check_columns(points.shape[1])
     if is_traced((prior, points)):
         raise InputError(
             f"`{basis}` needs concrete arrays: how many functions it keeps depends on their values. "
             "Build it outside `jit` and `grad`; a finished basis is a pytree and may be used inside."
         )
-    check_gram("The prior variance at the inducing points", prior.variance(points)[None])
+    if len(points):
+        check_gram("The prior variance at the inducing points", prior.variance(points)[None])
     return prior, points
 
 

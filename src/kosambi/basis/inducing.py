@@ -256,10 +256,11 @@ def _pivoted_cholesky(
     return count, indices, largest, trace, jnp.sum(prior)
 
 
-def as_num_inducing(name: str, value: object) -> int | str:
+def as_num_inducing(name: str, value: object, *, allow_none: bool = False) -> int | str:
     """A checked number of inducing points, with one meaning wherever it is asked for.
 
-    A whole number; "auto", for which None is another word, as many as predictions can use; "all", every distinct row.
+    A whole number, which may be zero if `allow_none`; "auto", for which None is another word, as many as predictions can
+    use; "all", every distinct row.
 
     >>> as_num_inducing("num_inducing", None), as_num_inducing("num_inducing", 20)
     ('auto', 20)
@@ -270,7 +271,8 @@ def as_num_inducing(name: str, value: object) -> int | str:
         if value in ("auto", "all"):
             return value
         raise InputError(f'`{name}` must be a whole number, "all", "auto" or None (the same as "auto"). Got {value!r}.')
-    return as_count(name, value)
+    is_none = allow_none and isinstance(value, int) and not isinstance(value, bool) and value == 0
+    return 0 if is_none else as_count(name, value)
 
 
 def distinct_rows(x: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " M"]:

@@ -56,7 +56,8 @@ class PointBasis(AbstractBasis):
 
     Arguments:
         prior: a `GaussianProcess` or a `GaussianRandomElement`.
-        inducing_points: (M, D). Points that the others determine are dropped; see `report`.
+        inducing_points: (M, D). Points that the others determine are dropped; see `report`. None at all, (0, D), leave
+            everything to the neighbours of `Target(potential="neighbors")`.
         tolerance: the conditional variance, as a part of the largest variance, at or below which a point is dropped;
             when None 1e-6, and 1e-16 where r has an exact root (a measure made of points) while φ stays moderate.
 
@@ -79,12 +80,17 @@ class PointBasis(AbstractBasis):
 
     @public
     def __init__(self, prior: AbstractPrior, inducing_points: ArrayLike, *, tolerance: float | None = None) -> None:
-        self.prior, points = as_inducing_points("PointBasis", prior, inducing_points)
+        self.prior, points = as_inducing_points("PointBasis", prior, inducing_points, allow_none=True)
         element = self.prior if isinstance(self.prior, GaussianRandomElement) and self.prior.has_points else None
         if tolerance is None:
             tolerance = DEFAULT_TOLERANCE if element is None else ROOT_TOLERANCE
         self.tolerance, self.num_given = as_tolerance(tolerance), int(points.shape[0])
-        if element is not None:
+        kept = np.arange(0)
+        if not self.num_given:
+            size = None if element is None else element.measure.points.shape[0]  # type: ignore[attr-defined]
+            self.factor, self.projection = np.zeros((0, 0)), None if size is None else np.zeros((size, 0))
+            self.remainder = ProjectionResidual() if self.projection is None else PointResidual(self.projection)
+        elif element is not None:
             root = check_gram("The root of r(Z, Z)", _root_columns(element, points))
             kept = _stable_columns(element, root, float(self.tolerance))
             _check_some(kept)
@@ -121,6 +127,8 @@ class PointBasis(AbstractBasis):
 
     def whitened_weights(self, x: Float[Array, "N D"]) -> Float[Array, "N M"]:
         """ψ(x) = r(x, Z) L⁻ᵀ."""
+        if not self.size:
+            return jnp.zeros((x.shape[0], 0), dtype=jnp.asarray(x).dtype)
         if self.projection is None:
             return jsl.solve_triangular(self.factor, self.functions(x).T, lower=True).T
         assert isinstance(self.prior, GaussianRandomElement)
@@ -138,12 +146,14 @@ class PointBasis(AbstractBasis):
         is_usual = isinstance(self.prior, GaussianProcess) and number <= MAX_ELEMENTS and is_for_host(number)
         if factor is None or not is_usual or is_traced((self.prior, x)):
             return None
+        variance = np.asarray(self.prior.variance(x)) if len(x) else np.empty(0)
+        if not self.size:
+            return Explained(np.zeros((len(x), 0)), variance, variance)
         from scipy.linalg import solve_triangular  # here, because it doubles what `import kosambi` adds to `import jax`
 
         cross = np.asarray(self.prior.covariance(self.inducing_points, x))
         with one_blas_thread(self.size):
             psi = np.ascontiguousarray(solve_triangular(factor, cross, lower=True, check_finite=False).T)
-        variance = np.asarray(self.prior.variance(x))
         return Explained(psi, variance - np.einsum("nm,nm->n", psi, psi), variance)
 
     def mean_weights(self, x: Float[Array, "N D"]) -> Float[Array, "N M"]:
@@ -172,6 +182,8 @@ def point_report(num_given: int, factor: Float[Array, "M M"], tolerance: Array) 
 
 def _condition(factor: Float[np.ndarray, "M M"]) -> float:
     """The condition number of a triangular matrix; of many rows LAPACK's estimate, within a small factor of it."""
+    if not len(factor):
+        return 1.0
     if len(factor) <= MOST_SINGULAR_VALUES:
         singular = np.linalg.svd(factor, compute_uv=False)
         return float(singular[0] / singular[-1])

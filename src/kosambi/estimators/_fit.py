@@ -21,11 +21,13 @@ from kosambi.learning import FitReport
 from kosambi.learning.held_out import kept_out, last_word
 from kosambi.learning.held_out_near import KEPT_OUT, last_word_near
 from kosambi.learning.num_neighbors import (
+    MOST,
     are_replicated,
     as_neighbors,
     beside_neighbors,
     enough_neighbors,
     near_points,
+    of_all_rows,
 )
 from kosambi.learning.sizes import SUBSET, affordable
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
@@ -36,6 +38,8 @@ from kosambi.target.neighbors import DEFAULT, NEIGHBORS
 
 # Rows for each inducing point from which the last word is that of the rows themselves, and how many of them are asked.
 _CHECKED_FROM, _CHECKED = 4, 2000
+# Where each is predicted from all others, which takes a product with all pairs of rows.
+_CHECKED_ALL = 200
 MANY_ROWS = 2000
 """Rows above which closed forms are not filled up, which would be for nothing and is not cheap."""
 # Nats per observation that are no difference: inputs that say nothing leave a constant.
@@ -51,9 +55,12 @@ def fitted(
     """
     key_learn, key_points, key_held, key_draw = split(key, 4)
     began, filled = time.perf_counter(), padded(rows)
-    number = inducing.as_num_inducing("n_inducing", settings.n_inducing)
+    is_near = settings.potential == NEIGHBORS or as_neighbors("n_neighbors", settings.n_neighbors) not in ("auto", 0)
+    number = inducing.as_num_inducing("n_inducing", settings.n_inducing, allow_none=is_near)
     number = _at_most(number, rows) if isinstance(number, int) else number
     near, is_asked = _num_neighbors(settings, likelihood, rows, number == "auto")
+    # Points, or all rows, as `infer` finds.
+    is_left_open = not near and not is_near and settings.n_neighbors != 0
     few = affordable(len(rows.y), likelihood) if number == "auto" and not near else None
     is_learned = settings.hyperparameters == "evidence"
     if few is not None and not isinstance(likelihood, Gaussian):
@@ -61,13 +68,15 @@ def fitted(
         number, few = (_at_most(few, rows) if is_learned else number), None
     z = (filled.y - location) / scale
     limit = SUBSET if few is not None else None
-    model = learned(key_learn, settings, likelihood, rows, filled, z, number, limit)
+    model = learned(key_learn, settings, likelihood, rows, filled, z, number or "auto", limit)
     points, chosen = model.points if isinstance(number, int) else None, None
+    if number == 0:
+        points = rows.x[:0]
     if (few is not None or (near and number == "auto")) and (is_asked or leaves_much(model.prior, rows)):
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
         scaled = rows.x / column_scales(model.prior.kernel, rows.x)
         size = min(near_points(len(rows.y), likelihood), len(np.unique(rows.x, axis=0))) if few is None else few
-        chosen = inducing.kmeans(key_points, scaled, size)
+        chosen = inducing.kmeans(key_points, scaled, size) if size else np.arange(0)
         points = rows.x[chosen]
         if is_learned and isinstance(model.likelihood, Gaussian):
             spare = np.setdiff1d(np.arange(len(rows.y)), chosen)
@@ -76,7 +85,7 @@ def fitted(
             model = with_last_word(
                 model,
                 lambda prior, noise: (
-                    last_word_near(prior, noise, *seen, near, held) if near else last_word(prior, noise, *seen, held)
+                    last_word_near(prior, noise, *seen, min(near, MOST), held) if near else last_word(prior, noise, *seen, held)
                 ),
                 len(held),
             )
@@ -98,14 +107,18 @@ def fitted(
         weights=data.weights if not is_plain or rows.has_weights else None,
         sampler=settings.sampler,
         potential=settings.potential,
-        num_neighbors=near,
+        num_neighbors="auto" if is_left_open else near,
         num_particles=settings.n_samples,
         progress=settings.progress,
         **({"num_inducing": number} if points is None else {"inducing_points": points}),
     )
     if is_near and chosen is not None:
         seconds = time.perf_counter() - began
-        posterior.selection = beside_neighbors(chosen, near, 1.0 - posterior.explained_variance, seconds)
+        posterior.selection = (
+            beside_neighbors(chosen, near, 1.0 - posterior.explained_variance, seconds)
+            if len(chosen)
+            else of_all_rows(near, seconds)
+        )
     posterior = posterior if is_plain else _without_padding(posterior, rows)
     if (note := worse_than_constant(posterior)) is not None:
         warnings.warn(note, HyperparameterWarning, stacklevel=6)
@@ -174,7 +187,8 @@ def _own_score(posterior: Posterior) -> float | None:
     """Mean log density of some rows of the fit that are no inducing points; None where points are not few."""
     target = posterior.target
     x, y = np.asarray(target.x), np.asarray(target.y)
-    some = np.unique(np.linspace(0, len(y) - 1, min(len(y), _CHECKED)).round().astype(int))
+    is_all = target.neighborhood is not None and target.neighborhood.is_all
+    some = np.unique(np.linspace(0, len(y) - 1, min(len(y), _CHECKED_ALL if is_all else _CHECKED)).round().astype(int))
     if target.neighborhood is not None:
         return left_out_score(target, np.asarray(posterior.particles.whitened), some, target.neighborhood.num_neighbors)
     if len(y) < _CHECKED_FROM * target.basis.size:

@@ -3,21 +3,27 @@ r"""Whether near data inform what the points leave open, how many of them, and h
 Up to some thousand rows M can follow N, and points carry all that the data say. Beyond that what they leave open is
 where the information is, and no number of points that is affordable is enough; near rows then say more, at less cost
 (`kosambi.target.neighbors`). A row with m neighbours and M points takes about M·m² products; where sites are updated,
-m³ for each update.
+m³ for each update. With Gaussian noise all rows can be neighbours of every input (`kosambi.basis.all_rows`): one
+factorisation of an N×N matrix, which is the full process, and needs no points. That is taken where many points are not
+enough, up to some thousand rows, and on an accelerator for as many as fit into its memory.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core.threads import platform
+from kosambi.basis.all_rows import largest_process
 from kosambi.errors import InputError
 from kosambi.learning.selected import Selection
 from kosambi.learning.selection import TOLERANCE
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
-from kosambi.target.neighbors import as_num_neighbors, without_neighbors
+from kosambi.priors import AbstractPrior, GaussianProcess
+from kosambi.target.neighbors import NEIGHBORS, as_num_neighbors, without_neighbors
 
 NEAR_ROWS, NEAR_ROWS_GAUSSIAN = 5_000, 8_000
 """Rows above which near data are asked; below, points can carry them, with Gaussian noise as many as there are rows."""
@@ -29,7 +35,9 @@ WORK, WORK_WITH_SITES = 1.0e12, 6.0e9
 """What is affordable: rows times points times squared neighbours, and rows times cubed neighbours where sites take some
 rounds."""
 FEWEST, MOST = 16, 96
-"""Neighbours that are always taken, and at most."""
+"""Neighbours that are always taken, and at most, unless all rows are."""
+PROCESS_FROM = 2_000
+"""Rows above which all of them together are the full process without coordinates, where Gaussian noise allows it."""
 
 
 def as_neighbors(name: str, value: object) -> int | str:
@@ -53,7 +61,7 @@ def near_points(num_rows: int, likelihood: AbstractLikelihood) -> int:
     [512, 128, 64]
     """
     if isinstance(likelihood, Gaussian):
-        return NEAR_POINTS
+        return 0 if is_process_affordable(num_rows) else NEAR_POINTS
     affordable = 2 ** math.floor(math.log2(max(1.0, POINTS_AND_ROWS / max(num_rows, 1))))
     return max(min(FEWEST_POINTS, NEAR_POINTS), min(affordable, NEAR_POINTS))
 
@@ -61,7 +69,7 @@ def near_points(num_rows: int, likelihood: AbstractLikelihood) -> int:
 def enough_neighbors(num_rows: int, likelihood: AbstractLikelihood) -> int:
     """How many neighbours a row may have in some minutes on two cores; zero where points can carry the data.
 
-    Zero, too, where the likelihood cannot have them.
+    Zero, too, where the likelihood cannot have them. All rows, where an accelerator can factorise their covariance.
 
     >>> import kosambi as ko
     >>> [enough_neighbors(number, ko.likelihoods.Gaussian()) for number in (8_000, 40_000, 500_000)]
@@ -70,6 +78,8 @@ def enough_neighbors(num_rows: int, likelihood: AbstractLikelihood) -> int:
     [0, 88, 52, 20]
     """
     is_gaussian = isinstance(likelihood, Gaussian)
+    if is_gaussian and is_process_affordable(num_rows):
+        return num_rows
     if num_rows <= (NEAR_ROWS_GAUSSIAN if is_gaussian else NEAR_ROWS) or without_neighbors(likelihood) is not None:
         return 0
     if is_gaussian:
@@ -79,9 +89,37 @@ def enough_neighbors(num_rows: int, likelihood: AbstractLikelihood) -> int:
     return int(np.clip(wanted, FEWEST, MOST))
 
 
+def is_process_affordable(num_rows: int) -> bool:
+    """Whether all rows are taken as neighbours without asking for less: on an accelerator, while they fit.
+
+    >>> is_process_affordable(1_000)
+    False
+    """
+    return num_rows > PROCESS_FROM and platform() != "cpu" and num_rows <= largest_process()
+
+
+def may_be_process(num_rows: int, prior: AbstractPrior, likelihood: AbstractLikelihood, potential: str) -> bool:
+    """Whether the full process without coordinates can stand in the place of a point for each row."""
+    is_open = potential in ("auto", NEIGHBORS) and isinstance(prior, GaussianProcess)
+    return is_open and isinstance(likelihood, Gaussian) and num_rows > PROCESS_FROM
+
+
 def are_replicated(x: Float[np.ndarray, "N D"]) -> bool:
     """Whether most rows share their inputs with others: the nearest rows are then copies, and say one thing only."""
     return len(np.unique(x, axis=0)) < 0.5 * len(x)
+
+
+def of_all_rows(num_rows: int, seconds: float, tried: Selection | None = None) -> Selection:
+    """No points, because all rows inform every input; `tried` are those that were not enough."""
+    none, unknown = np.arange(0), np.full(1, np.nan)
+    found = Selection(none, "process", TOLERANCE, np.zeros(1, int), *[unknown] * 3, np.ones(1), seconds, None, num_rows)
+    if tried is None:
+        return found
+    scored = np.isfinite(tried.score)
+    names = ("sizes", "score", "gap", "divergence", "residual_share")
+    return dataclasses.replace(
+        found, **{name: np.concatenate([getattr(found, name), getattr(tried, name)[scored]]) for name in names}
+    )
 
 
 def beside_neighbors(

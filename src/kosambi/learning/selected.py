@@ -19,6 +19,7 @@ REASONS = {
     "memory": "the budget of memory is spent; more points may do better",
     "time": "the budget of time is spent; more points may do better",
     "drawing": "draws with more would take minutes; more points may do better",
+    "process": "all {num_neighbors} rows inform every input, so that nothing is left to points",
     "neighbors": "the {num_neighbors} rows nearest to an input inform what these points leave open there",
 }
 
@@ -31,7 +32,8 @@ class Selection:
     """Rows of x, in greedy order."""
     reason: str
     """What ended the growth: "prediction", "certificate", "variance", "rows", "full", "limit", "memory", "time" or
-    "drawing"; "neighbors" where near rows inform what the points leave open, so that there was no search."""
+    "drawing"; "neighbors" where near rows inform what the points leave open, so that there was no search, and "process"
+    where all rows do, and there are no points."""
     tolerance: float
     """Nats per observation that more points may gain."""
     sizes: Int[np.ndarray, " T"]
@@ -71,7 +73,7 @@ class Selection:
     def __str__(self) -> str:
         at = int(np.flatnonzero(self.sizes == self.num_inducing)[0])
         lines = [
-            f"{self.num_inducing} inducing points: {self._explained}",
+            f"{self.num_inducing or 'No'} inducing points: {self._explained}",
             f"  sizes tried {', '.join(map(str, self.sizes))} in {self.seconds:.1f} s; "
             f"unexplained prior variance {100 * self.residual_share[at]:.3g} %",
         ]

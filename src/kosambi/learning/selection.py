@@ -159,7 +159,8 @@ def select_inducing(
                 takes_all = cap >= FULL_FROM and left > FULL_SECONDS and distinct <= FULL_ROWS
             else:
                 takes_all = growth >= _GROWTH and distinct <= _GROWTH * cap and search.is_far(cap)
-            if takes_all and distinct <= afford:
+            # All rows of Gaussian noise take one matrix of their pairs, and no other.
+            if takes_all and (distinct <= afford or isinstance(likelihood, Gaussian)):
                 indices, chosen, reason = search.take_all(), distinct, "full"
                 break
             if growth < 1.5:

@@ -16,6 +16,7 @@ from kosambi._version import __version__
 from kosambi.posterior._predictive import Latent, latent_distribution
 from kosambi.samplers import Particles, Report
 from kosambi.target import Target
+from kosambi.target.data_terms import QuadraticTerm
 from kosambi.target.neighborhood import Near, Neighborhood, earlier_rows
 
 # Particles times data of one block.
@@ -32,7 +33,7 @@ def to_arviz(target: Target, particles: Particles, report: Report | None, num_ch
 
     def dealt(values: Array) -> Array:
         """(J, ...) to (chains, draws, ...), particle j to chain j mod `chains`."""
-        return np.ascontiguousarray(np.swapaxes(np.reshape(values, (-1, chains, *values.shape[1:])), 0, 1))
+        return np.ascontiguousarray(np.swapaxes(np.reshape(values, (len(values) // chains, chains, *values.shape[1:])), 0, 1))
 
     several = ["latent"] if len(target.shape) == 2 else []
     groups = {
@@ -120,6 +121,9 @@ def log_likelihoods(target: Target, particles: Particles) -> Float[Array, "J N"]
 def _given_earlier(target: Target, rows: Neighborhood, w: Float[np.ndarray, "J M"]) -> Latent:
     """f at the data given w and the neighbours that the potential has."""
     x, y = np.asarray(target.x), np.asarray(target.y)
-    index = earlier_rows(x, y, target.weights, np.asarray(rows.scales), rows.num_neighbors)
-    given = rows.conditional(target.basis, x, Near(index, np.ones(index.shape)))
+    if rows.is_all and isinstance(target.term, QuadraticTerm):
+        given = rows.one_after_the_other(target.basis)
+    else:
+        index = earlier_rows(x, y, target.weights, np.asarray(rows.scales), rows.num_neighbors)
+        given = rows.conditional(target.basis, x, Near(index, np.ones(index.shape)))
     return Latent(given.offset + w @ given.psi.T, np.sqrt(given.variance), np.asarray(target.basis.prior.variance(x)))

@@ -20,7 +20,7 @@ from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis, PointBasis, PointResidual
 from kosambi.errors import InputError
 from kosambi.posterior._matheron import MatheronDraws, draw_matheron
-from kosambi.posterior._near_functions import NearData
+from kosambi.posterior._near_functions import AllData, NearData
 from kosambi.priors import GaussianProcess, GaussianRandomElement
 from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.functions.expansions import AbstractExpansion, KernelExpansion
@@ -88,6 +88,9 @@ def draw(
         points = np.concatenate([np.asarray(points), np.asarray(rows.x)])
     plain = draw_pathwise(key, target, particles, points, ends)
     noise = jax.random.fold_in(key, _NOISE)
+    if rows.is_all:
+        everything = AllData.of(target, plain, host_generator(noise))
+        return FunctionDraws(plain.mean, plain.parts, plain.num_columns, plain.num_latents, everything)
     typed = jnp.issubdtype(noise.dtype, jax.dtypes.prng_key)
     data = np.asarray(jax.random.key_data(noise) if typed else noise)
     kind = str(jax.random.key_impl(noise)) if typed else "threefry2x32"
@@ -119,6 +122,8 @@ def draw_pathwise(
     if at is not None:
         at = np.unique(np.concatenate([np.asarray(basis.inducing_points), np.asarray(at)]), axis=0)
     draws = prior.accurate_parts(key, w.shape[0], extent, at)
+    if not basis.size:
+        return FunctionDraws(prior.mean, draws, columns, latents)
     values = FunctionDraws(np.zeros(()), draws, columns).centred(basis.inducing_points)
     if isinstance(prior, GaussianProcess):
         assert isinstance(basis, PointBasis)

@@ -8,6 +8,9 @@ numbers, one for each draw and row,
 𝒩(x) the m nearest of all rows and τ their shares (`kosambi.target.neighborhood.taper`), with which f_j does not jump
 where neighbours change. At one input its mean and variance are those that predictions have, N(b + ψ̌ᵀw_j, D). The same
 function at every call, from any batch: ε_j of a row follows from the key and the number of the row.
+
+Where all rows are neighbours of every input, B(x) = R_xX(R + W⁻¹)⁻¹, and each draw is a sum over the rows with weights
+that are found once.
 """
 
 from __future__ import annotations
@@ -19,13 +22,14 @@ import numpy as np
 from jaxtyping import Float, Int, UInt
 
 from kosambi._core.checks import is_traced
-from kosambi._core.linalg import host_blocks
+from kosambi._core.linalg import by_rows, host_blocks
 from kosambi._core.precision import compiled, lift
 from kosambi._core.programs import bucket
 from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
 from kosambi.priors.functions.draws import AbstractCorrection, FunctionDraws
-from kosambi.target.neighborhood import Neighborhood, taper
+from kosambi.target import Target
+from kosambi.target.neighborhood import Near, Neighborhood, taper
 
 # Values of functions at neighbours that are made at once.
 _VALUES_AT_ONCE = 2**23
@@ -57,6 +61,7 @@ class NearData(AbstractCorrection):
         x, rows = np.asarray(x), self.rows
         found = np.zeros((draws.num_draws, len(x)))
         near = rows.nearest(x)
+        assert isinstance(near, Near)
         places = near.rows.shape[1]
         if not places:
             return found
@@ -123,6 +128,47 @@ class NearData(AbstractCorrection):
         distance = jnp.sqrt(jnp.maximum(apart, 1e-30))
         next_one = jnp.where(said[order[:, -1:]], distance[:, -1:], jnp.inf)
         return taper(distance[:, :-1], next_one, x.shape[1], jnp)
+
+
+class AllData(AbstractCorrection):
+    """R_xX v_j with v_j = (R + W⁻¹)⁻¹(t − F_j(X) − s∘ε_j): what all data add to draws that have not seen them."""
+
+    basis: AbstractBasis
+    x: Float[Array, "N D"]
+    psi: Float[Array, "N M"]
+    weights: Float[Array, "J N"]
+    """v."""
+
+    @classmethod
+    def of(cls, target: Target, draws: FunctionDraws, generator: np.random.Generator) -> AllData:
+        """For draws whose residual keeps its prior."""
+        rows, basis = target.neighborhood, target.basis
+        assert rows is not None
+        precision = np.asarray(rows.precision)
+        # A row that says nothing has no weight, whatever its noise.
+        deviation = 1.0 / np.sqrt(np.where(precision > 0, precision, 1.0))
+        noise = deviation * generator.normal(size=(draws.num_draws, len(precision)))
+        error = np.asarray(rows.location) - np.asarray(draws(rows.x)) - noise
+        weights = rows.all_rows(basis).weighted(error.T).T
+        return cls(basis, rows.x, rows.psi, np.ascontiguousarray(weights))
+
+    def select(self, indices: Int[np.ndarray, " L"]) -> AllData:
+        """Some of the draws."""
+        return AllData(self.basis, self.x, self.psi, np.asarray(self.weights)[indices])
+
+    def evaluate(self, draws: FunctionDraws, x: Float[Array, "N D"]) -> Float[Array, "J N"]:
+        """The sum at the rows of `x`, in blocks of them."""
+        del draws
+        return _sum_over_rows(self, x)
+
+
+@compiled
+def _sum_over_rows(data: AllData, x: Array) -> Float[Array, "J N"]:
+    def block(some: Array) -> Array:
+        cross = data.basis.prior.pairwise(some, data.x)
+        return (cross - data.basis.whitened_weights(some) @ data.psi.T) @ data.weights.T
+
+    return by_rows(block, x, 2 * data.x.shape[0]).T
 
 
 def _root(precision: Array) -> Array:

@@ -71,8 +71,8 @@ class Certificate:
     num_neighbors: int | None = None
     """m, where near data inform the residual: the divergence is then KL(Π_m, Π_2m), and weights carry over to Π_2m."""
     num_compared: int | None = None
-    """2m; 2 where m is zero."""
-    scores: Float[Array, "3 2"] | None = None
+    """2m; 2 where m is zero, and m where all rows are neighbours already."""
+    scores: Float[Array, "K 2"] | None = None
     """With neighbours, 0, m and 2m of them, and the mean log density of some rows given so many others near them."""
 
     @property
@@ -154,6 +154,11 @@ def _first_line(certificate: Certificate) -> str:
     error = "" if not np.isfinite(certificate.standard_error) else f" ± {certificate.standard_error:.2g}"
     largest = certificate.largest_error
     words = f"no probability differs by more than {100 * largest:.2g} %" if largest < 1 else "how far is not known"
+    if certificate.num_neighbors is not None and certificate.num_neighbors == certificate.num_compared:
+        return (
+            "All rows are neighbours of every input: with Gaussian noise this is the full posterior, and otherwise that "
+            "of the sites."
+        )
     if certificate.num_neighbors is not None:
         return (
             f"The distribution of the coordinates with {certificate.num_neighbors} neighbours is "

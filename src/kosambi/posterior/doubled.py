@@ -56,7 +56,9 @@ def certify_neighbors(
         divergence, error = divergence_estimate(delta)
         quadrature = float(np.max(np.asarray(more.quadrature_error(u)) + np.asarray(target.quadrature_error(u))))
     rows, w = some_rows(target), np.asarray(particles.whitened)
-    asked = ((0, target), (number, target), (more.neighborhood.num_neighbors, more))
+    asked = [(0, target), (number, target)]
+    if more is not target:
+        asked.append((more.neighborhood.num_neighbors, more))
     can_score = target.likelihood.is_density and len(rows) > 0
     found = Certificate(
         divergence=divergence,
@@ -76,8 +78,13 @@ def certify_neighbors(
 
 
 def with_doubled_neighbors(target: Target, num_nodes: int | None = None) -> Target:
-    """The same model and data with 2m neighbours (two where there are none), and sites that suit them."""
+    """The same model and data with 2m neighbours (two where there are none), and sites that suit them.
+
+    Where all rows are neighbours already, it is the target itself.
+    """
     assert target.neighborhood is not None
+    if target.neighborhood.is_all:
+        return target
     number = 2 * max(1, target.neighborhood.num_neighbors)
     return target.with_potential("neighbors", num_nodes=num_nodes, num_neighbors=number)
 
@@ -112,8 +119,11 @@ def left_out_score(target: Target, w: Float[np.ndarray, "J M"], rows: Int[np.nda
     near = target.neighborhood
     assert near is not None
     x, weights = np.asarray(target.x), None if target.weights is None else np.asarray(target.weights)
-    index = other_rows(x, weights, np.asarray(near.scales), number, rows)
-    given = near.conditional(target.basis, x[rows], Near(index, np.ones(index.shape)))
+    if near.is_all and number >= len(x):
+        given = near.left_out(target.basis, rows)
+    else:
+        index = other_rows(x, weights, np.asarray(near.scales), number, rows)
+        given = near.conditional(target.basis, x[rows], Near(index, np.ones(index.shape)))
     mean, spread = given.offset + given.psi @ w.mean(axis=0), np.var(w @ given.psi.T, axis=0)
     y, deviation = np.asarray(target.y)[rows], np.sqrt(given.variance + spread)
     likelihood = target.likelihood.at_rows(rows)

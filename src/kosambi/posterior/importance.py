@@ -154,5 +154,5 @@ def _mixture_draws(key: Key, modes: Modes) -> tuple[Array, Array]:
 
 @compiled
 def _potential(target: Target, w: Array) -> Array:
-    value = target.term.value(w.reshape(-1, *target.shape)) + 0.5 * jnp.sum(jnp.square(w), axis=1)
+    value = target.term.value(w.reshape(len(w), *target.shape)) + 0.5 * jnp.sum(jnp.square(w), axis=1)
     return jnp.where(jnp.isnan(value), jnp.inf, value)

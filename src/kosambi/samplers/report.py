@@ -48,13 +48,15 @@ class Particles(Module):
         >>> ko.samplers.Particles.from_coordinates(target, np.zeros((3, 4))).num_particles
         3
         """
-        u = np.reshape(target._checked("coordinates", coordinates), (-1, *target.shape))
+        u = np.asarray(target._checked("coordinates", coordinates))
+        u = u if u.ndim > len(target.shape) else u[None]
         return Particles(u, target.whiten(u))
 
     @staticmethod
     def from_whitened(target: Target, whitened: Array, distribution: GaussianDistribution | None = None) -> Particles:
         """Particles from flattened whitened coordinates, (J, M·C)."""
-        w = np.array(whitened, dtype=np.float64).reshape(-1, *target.shape)
+        w = np.array(whitened, dtype=np.float64)
+        w = w.reshape(len(w), *target.shape)
         if len(target.shape) == 1:
             return Particles(target.basis.colour(w), w, distribution)
         u = np.moveaxis(target.basis.colour(np.moveaxis(w, 2, 1)), 1, 2)

@@ -51,8 +51,8 @@ class Exact(AbstractSampler):
 
     @staticmethod
     def applies_to(target: Target) -> bool:
-        """Whether the potential is quadratic."""
-        return isinstance(target.term, QuadraticTerm)
+        """Whether the potential is quadratic, or a constant, since there are no coordinates."""
+        return isinstance(target.term, QuadraticTerm) or not target.basis.size
 
 
 BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in (MALA, HMC, Exact, EulerMaruyama, Tempering)}
@@ -117,6 +117,11 @@ def sample(
     # A start or a precision that was asked for is for a sampler that knows them.
     may_temper = initial is None and dtype == np.float64 and _is_affordable(target)
     chosen = _as_sampler(sampler, target, may_temper)
+    if not target.basis.size and not isinstance(chosen, Exact):
+        raise InputError(
+            f"This target has no coordinates, so there is nothing for `{type(chosen).__name__}` to draw: neighbours say "
+            'everything. Use sampler="auto".'
+        )
     if isinstance(chosen, Tempering) and dtype != np.float64:
         raise InputError('`Tempering` works in float64. Leave out `precision="float32"`.')
     start = _as_start(chosen, initial)
@@ -196,17 +201,21 @@ def _as_precision(precision: object) -> Any:
 
 def draw_exactly(key: Key, target: Target, num_particles: int, clock: Clock) -> tuple[Particles, Report]:
     """The posterior distribution of the coordinates, and draws from it."""
-    if not isinstance(target.term, QuadraticTerm):
+    if not Exact.applies_to(target):
         raise InputError(
             f"`Exact` needs a `Gaussian` likelihood, whose posterior is normal. Got "
             f'`{type(target.likelihood).__name__}`. Use sampler="auto".'
         )
-    found = _posterior(target.term)
-    noise = host_generator(key).normal(size=(num_particles, found.mean.shape[0]))
-    w = found.mean + noise @ found.root.T
-    misfit = w @ target.term.root.T - target.term.aim
-    energy = 0.5 * float(np.mean(np.sum(np.square(misfit), axis=1) + np.sum(np.square(w), axis=1)))
-    energy += float(target.term.constant)
+    if isinstance(target.term, QuadraticTerm) and target.basis.size:
+        found = _posterior(target.term)
+        noise = host_generator(key).normal(size=(num_particles, found.mean.shape[0]))
+        w = found.mean + noise @ found.root.T
+        misfit = w @ target.term.root.T - target.term.aim
+        energy = 0.5 * float(np.mean(np.sum(np.square(misfit), axis=1) + np.sum(np.square(w), axis=1)))
+        energy += float(target.term.constant)
+    else:
+        found, w = GaussianDistribution(np.zeros(0), np.zeros((0, 0))), np.zeros((num_particles, 0))
+        energy = float(target.potential(np.zeros(0)))
     report = report_of(
         target,
         clock,

@@ -8,7 +8,8 @@ likelihood otherwise (`kosambi.target.sites`). Given w and the sites of the rows
     f(x) ~ N(b + ψ̌ᵀw, D),   b = m(x) + B(t − m)_𝒩,   ψ̌ = ψ(x) − Ψ_𝒩ᵀBᵀ
 
 with B and D of `kosambi.basis.local`. Near is measured in lengthscales. The farthest neighbours of a new input count
-less and less, so that nothing jumps where others take their places.
+less and less, so that nothing jumps where others take their places. With m ≥ N all rows are neighbours of every input,
+and one factorisation of all of them serves every input (`kosambi.basis.all_rows`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from jaxtyping import Float, Int
 from kosambi._core.precision import Module
 from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
+from kosambi.basis.all_rows import AllRows
 from kosambi.basis.local import Local, Rows, local_conditionals
 from kosambi.basis.neighbors import Nearest, find_neighbors, row_order
 from kosambi.kernels import column_scales
@@ -69,6 +71,15 @@ class Near(NamedTuple):
         return Near(self.rows[part], self.share[part])
 
 
+class Everything(NamedTuple):
+    """All rows, the neighbours of every input where m ≥ N."""
+
+    def at(self, part: slice) -> Everything:
+        """Those of some of the inputs."""
+        del part
+        return self
+
+
 class Conditional(NamedTuple):
     """f given w and sites at T inputs: N(offset + ψ̌ᵀw, variance)."""
 
@@ -98,8 +109,15 @@ class Neighborhood(Module):
     """m."""
     report: NeighborReport
 
-    def nearest(self, x: Float[np.ndarray, "T D"]) -> Near:
+    @property
+    def is_all(self) -> bool:
+        """Whether all rows are neighbours of every input."""
+        return self.num_neighbors >= self.x.shape[0]
+
+    def nearest(self, x: Float[np.ndarray, "T D"]) -> Near | Everything:
         """The rows that are neighbours of new inputs: the m nearest of all that say something."""
+        if self.is_all:
+            return Everything()
         said = np.flatnonzero(np.asarray(self.precision) > 0)
         if not len(said) or not self.num_neighbors:
             return Near(np.zeros((len(x), 0), dtype=np.int64), np.ones((len(x), 0)))
@@ -113,17 +131,76 @@ class Neighborhood(Module):
     def local(self, basis: AbstractBasis, x: Float[np.ndarray, "T D"], near: Near) -> Local:
         """What the neighbours say about the residual at the rows of `x`."""
         psi = np.asarray(basis.whitened_mean(x)).astype(self.psi.dtype, copy=False)
-        rows = Rows(np.asarray(self.x), np.asarray(self.psi), np.asarray(self.precision))
-        return local_conditionals(basis.prior, rows, x, psi, near.rows, near.share)
+        return local_conditionals(basis.prior, self._rows, x, psi, near.rows, near.share)
 
-    def conditional(self, basis: AbstractBasis, x: Float[np.ndarray, "T D"], near: Near | None = None) -> Conditional:
+    def conditional(
+        self, basis: AbstractBasis, x: Float[np.ndarray, "T D"], near: Near | Everything | None = None
+    ) -> Conditional:
         """f at the rows of `x` given w and the sites of their neighbours, which `near` may give."""
         near = self.nearest(x) if near is None else near
         offset = np.asarray(basis.prior.mean_at(x)) if len(x) else np.empty(0)
         error = np.asarray(self.location) - np.asarray(self.mean)
+        if isinstance(near, Everything):
+            return self._given_all(basis, x, offset)
         return conditional_of(self.local(basis, x, near), near.rows, offset, error)
 
 
+    def all_rows(self, basis: AbstractBasis) -> AllRows:
+        """The factor of all rows; made once, and only the last one is kept, since it is large."""
+        if self not in _factors:
+            _factors.clear()
+            _factors[self] = AllRows(basis.prior, self._rows, np.asarray(self.location) - np.asarray(self.mean))
+        return _factors[self]
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows(np.asarray(self.x), np.asarray(self.psi), np.asarray(self.precision))
+
+    def _given_all(
+        self, basis: AbstractBasis, x: Float[np.ndarray, "T D"], offset: Float[np.ndarray, " T"]
+    ) -> Conditional:
+        if not len(x):
+            return Conditional(np.empty((0, basis.size)), offset, np.empty(0))
+        psi = np.asarray(basis.whitened_mean(x))
+        moved, known, removed = self.all_rows(basis).explained(x, psi)
+        left = np.asarray(basis.prior.variance(x)) - np.einsum("tm,tm->t", psi, psi)
+        return Conditional(psi - known, offset + moved, np.maximum(left - removed, 0.0))
+
+    def left_out(self, basis: AbstractBasis, rows: Int[np.ndarray, " T"]) -> Conditional:
+        """f at some rows given w and the sites of all others.
+
+        With A the rows of (R + W⁻¹)⁻¹ and κ the diagonal of it, the site of row n, given w and all others, is normal
+        with mean t_n − A_n(t − m − Ψw)/κ_n and variance 1/κ_n, which is that of f_n and 1/W_n together.
+        """
+        chosen = np.zeros((self.x.shape[0], len(rows)))
+        chosen[rows, np.arange(len(rows))] = 1.0
+        solved = self.all_rows(basis).weighted(chosen)
+        level, precision = solved[rows, np.arange(len(rows))], np.asarray(self.precision)[rows]
+        error = np.asarray(self.location) - np.asarray(self.mean)
+        variance = np.maximum(1.0 / level - 1.0 / precision, 0.0)
+        psi = solved.T @ np.asarray(self.psi) / level[:, None]
+        return Conditional(psi, np.asarray(self.location)[rows] - solved.T @ error / level, variance)
+
+
+    def one_after_the_other(self, basis: AbstractBasis) -> Conditional:
+        """f at each row given w and the sites of all rows that are stored before it.
+
+        L⁻¹W^½(t − m − Ψw) are the errors of these predictions of sites, in units of their deviations L_nn/√W_n.
+        """
+        rows, precision = self.all_rows(basis), np.asarray(self.precision)
+        says = precision > 0
+        unit = np.where(says, rows.diagonal / np.sqrt(np.where(says, precision, 1.0)), 0.0)
+        white = rows.whitened(np.column_stack([np.asarray(self.location) - np.asarray(self.mean), self.psi]))
+        left = np.asarray(basis.prior.variance(self.x)) - np.sum(np.square(self.psi), axis=1)
+        own = (np.square(rows.diagonal) - 1.0) / np.where(says, precision, 1.0)
+        return Conditional(
+            np.where(says[:, None], white[:, 1:] * unit[:, None], np.asarray(self.psi)),
+            np.asarray(self.location) - white[:, 0] * unit,
+            np.where(says, own, np.maximum(left, 0.0)),
+        )
+
+
+_factors: weakref.WeakKeyDictionary[Neighborhood, AllRows] = weakref.WeakKeyDictionary()
 _searches: weakref.WeakKeyDictionary[Neighborhood, Nearest] = weakref.WeakKeyDictionary()
 
 

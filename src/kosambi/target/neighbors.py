@@ -88,13 +88,16 @@ def neighbor_potential(
     """The rows with their sites, and the data's part of the potential."""
     x, y = np.asarray(x), np.asarray(y)
     scales = neighborhood_scales(basis, x)
-    earlier = earlier_rows(x, y, weights, scales, num_neighbors)
     psi, mean = features_at_rows(basis, x), np.array(at_rest(basis.prior.mean_at(x)))
     counts = np.ones(len(y)) if weights is None else np.asarray(weights)
     if isinstance(likelihood, Gaussian):
         noise = np.square(np.broadcast_to(np.asarray(likelihood.noise), y.shape))
         found = Settled(Site(counts / noise, np.where(counts > 0, y, mean)), 0, 0)
-    else:
+        if num_neighbors >= len(y):
+            rows = Neighborhood(x, psi, mean, *found.site, scales, num_neighbors, NeighborReport())
+            return rows, _full_term(basis, rows, float(np.sum(counts * np.log(2.0 * np.pi * noise))))
+    earlier = earlier_rows(x, y, weights, scales, num_neighbors)
+    if not isinstance(likelihood, Gaussian):
         others = other_rows(x, weights, scales, num_neighbors)
         variance = np.asarray(basis.prior.variance(x))
         data = Data(x, y, counts, psi, mean, variance, earlier, others)
@@ -112,3 +115,14 @@ def neighbor_potential(
         return rows, least_squares(given.psi, y - given.offset, site.precision / shrunk, constant)
     deviation = np.sqrt(given.variance)
     return rows, marginal_term(likelihood, given.psi, y, given.offset, weights, deviation, site, num_nodes)
+
+
+def _full_term(basis: AbstractBasis, rows: Neighborhood, constant: float) -> AbstractDataTerm:
+    """−log N(t; m + Ψw, R + W⁻¹), as a function of w, where every row is a neighbour of every other.
+
+    `constant` is Σ_n −2 log N(0; 0, 1/W_n), with copies of an observation counted.
+    """
+    factor = rows.all_rows(basis)
+    white = factor.whitened(np.column_stack([rows.psi, np.asarray(rows.location) - np.asarray(rows.mean)]))
+    constant = 0.5 * (constant + factor.log_determinant)
+    return least_squares(white[:, :-1], white[:, -1], np.ones(len(white)), constant)

@@ -192,17 +192,17 @@ class Target(Module):
 
     def whitened_potential(self, w: Array) -> Array:
         """V as a function of whitened coordinates, for one w or J of them; traceable."""
-        batch = jnp.reshape(w, (-1, *self.shape))
+        batch = self._batch(w)
         prior = 0.5 * jnp.sum(jnp.square(batch), axis=tuple(range(1, batch.ndim)))
         return jnp.reshape(data_value(self.term, batch) + prior, w.shape[: w.ndim - len(self.shape)])
 
     def whitened_gradient(self, w: Array) -> Array:
         """∇V in whitened coordinates, two products with the N×M matrix; traceable."""
-        return w + jnp.reshape(self.term.gradient(jnp.reshape(w, (-1, *self.shape))), w.shape)
+        return w + jnp.reshape(self.term.gradient(self._batch(w)), w.shape)
 
     def whitened_value_and_gradient(self, w: Array) -> tuple[Array, Array]:
         """Both, sharing the latent values; traceable."""
-        batch = jnp.reshape(w, (-1, *self.shape))
+        batch = self._batch(w)
         value, gradient = self.term.value_and_gradient(batch)
         value = value + 0.5 * jnp.sum(jnp.square(batch), axis=tuple(range(1, batch.ndim)))
         return jnp.reshape(value, w.shape[: w.ndim - len(self.shape)]), w + jnp.reshape(gradient, w.shape)
@@ -215,6 +215,10 @@ class Target(Module):
     def whiten(self, u: Array) -> Array:
         """w = L⁻¹u along the axis of coordinates, for any number of latent functions; traceable."""
         return self._multiply(u, self.inverse_root)
+
+    def _batch(self, w: Array) -> Array:
+        """One w as a batch of one."""
+        return w if w.ndim > len(self.shape) else w[None]
 
     def _multiply(self, u: Array, matrix: Float[Array, "M M"]) -> Array:
         if len(self.shape) == 1:
@@ -256,7 +260,7 @@ def _curvature(target: Target, u: Array) -> Array:
 @compiled
 def _quadrature_error(target: Target, u: Array) -> Array:
     w = target.whiten(u)
-    return jnp.reshape(target.term.quadrature_error(jnp.reshape(w, (-1, *target.shape))), u.shape[: -len(target.shape)])
+    return jnp.reshape(target.term.quadrature_error(target._batch(w)), u.shape[: -len(target.shape)])
 
 
 def _as_model(basis: object, likelihood: object) -> tuple[AbstractBasis, AbstractLikelihood]:
