@@ -9,7 +9,7 @@ Where observation n counts w_n times, with S = diag(√w): S(y − m) and S r(x,
 ½ Σ_n (w_n − 1) log σ_n² + ½ log 2π Σ_n w_n for the constant; a weight of zero takes a row out.
 
 JAX makes K and pulls W back to the hyperparameters; LAPACK factorises and inverts (potrf, potri) in N³ operations:
-differentiating a Cholesky factorisation takes several times as many.
+differentiating a Cholesky factorisation takes several times as many. Of many rows an accelerator does all of it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import abc
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.lapack import clear_above, factorise, invert_triangle, multiply_triangle
 from kosambi._core.precision import compiled, lift
-from kosambi._core.threads import in_threads
+from kosambi._core.threads import in_threads, platform
 from kosambi._core.types import Array
 from kosambi.learning.layout import Layout, Model, rebuilt
 from kosambi.learning.rows import Block
@@ -32,8 +33,10 @@ from kosambi.likelihoods import Gaussian
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
 
-# Rows whose covariances with all others are differentiated at once.
-_ROWS_OF_A_BLOCK = 256
+# Rows whose covariances with all others are differentiated at once, on a CPU and on an accelerator.
+_ROWS_OF_A_BLOCK, _ROWS_ON_DEVICE = 256, 2048
+DEVICE_FROM = 4096
+"""Rows of a block from which an accelerator, if there is one, is faster than to compile for it."""
 
 
 class AbstractBlockEvaluator(abc.ABC):
@@ -125,6 +128,9 @@ class ExactEvaluator(AbstractBlockEvaluator):
         from scipy.linalg import blas, lapack
 
         given, (x, y, counts, _) = self._given[number], self._blocks[number]
+        if len(y) >= DEVICE_FROM and platform() != "cpu":
+            found = _on_device(self.layout, vector, given, self._prior, x, y, counts, self._known)
+            return float(found[0]), np.asarray(found[1])
         gram, variance, mean = (np.asarray(part) for part in _covariance(self.layout, vector, given, self._prior, x))
         times = np.asarray(counts)
         root, excess = np.sqrt(times), times - 1.0
@@ -192,6 +198,34 @@ _covariance = compiled(_parts)
 
 
 @compiled
+def _on_device(
+    layout: Layout,
+    vector: Array,
+    given: Model,
+    prior: AbstractPrior,
+    x: Array,
+    y: Array,
+    counts: Array,
+    known: Array,
+) -> tuple[Float[Array, ""], Float[Array, " P"]]:
+    """The log evidence and its gradient, −∞ and NaN where there is no factor."""
+    gram, variance, mean = _parts(layout, vector, given, prior, x)
+    root, excess = jnp.sqrt(counts), counts - 1.0
+    matrix = root[:, None] * gram * root + jnp.diag(variance + known)
+    factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
+    error = root * (y - mean)
+    alpha = jsl.cho_solve((factor, True), error)
+    log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor)))
+    constant = excess @ jnp.log(variance) + jnp.sum(counts) * jnp.log(2.0 * jnp.pi)
+    evidence = -0.5 * (error @ alpha + log_determinant + constant)
+    inverse = jsl.cho_solve((factor, True), jnp.eye(len(y), dtype=gram.dtype))
+    slopes = 0.5 * (jnp.square(alpha) - jnp.diagonal(inverse) - excess / variance)
+    weights = 0.5 * root[:, None] * (jnp.outer(alpha, alpha) - inverse) * root
+    gradient = _pulled_back(layout, vector, given, prior, x, weights, slopes, root * alpha)
+    return jnp.where(jnp.isfinite(evidence), evidence, -jnp.inf), gradient
+
+
+@compiled
 def _pulled_back(
     layout: Layout,
     vector: Array,
@@ -221,7 +255,7 @@ def gram_gradient(
     Of all rows at once, what the gradient passes through would leave a core's cache, and take four times as long.
     """
     num_rows = x.shape[0]
-    blocks = -(-num_rows // _ROWS_OF_A_BLOCK)
+    blocks = -(-num_rows // (_ROWS_OF_A_BLOCK if platform() == "cpu" else _ROWS_ON_DEVICE))
     size = -(-num_rows // blocks)
     missing = blocks * size - num_rows
     # Rows that are missing have no weight.
