@@ -247,8 +247,9 @@ def test_bad_input(basis_type, curve_prior):
         basis_type(k.Matern52(), [[0.0]])
     with pytest.raises(InputError, match=r"inducing_points\[:, None\]"):
         basis_type(curve_prior, [0.0, 1.0])
-    with pytest.raises(InputError, match="empty"):
-        basis_type(curve_prior, np.empty((0, 1)))
+    if basis_type is not ko.PointBasis:
+        with pytest.raises(InputError, match="empty"):
+            basis_type(curve_prior, np.empty((0, 1)))
     with pytest.raises(InputError, match="finite"):
         basis_type(curve_prior, [[np.nan]])
     with pytest.raises(InputError, match="2 columns, but 1 are expected"):

@@ -89,13 +89,15 @@ class AllRows:
         """Of L."""
         if not np.all(np.isfinite(diagonal)):
             raise NumericalError(
-                f"The covariance of {len(rows.x)} rows has no Cholesky factor. Raise the noise, or take inducing points."
+                f"The covariance of {len(rows.x)} rows has no Cholesky factor. Raise the noise, or take inducing "
+                "points."
             )
         self.log_determinant = 2.0 * float(np.sum(np.log(diagonal)))
         """log det(I + W^½ R W^½)."""
 
     def _device_factor(self) -> Array:
-        return _factor_on_device(self._prior, *map(jnp.asarray, self.rows), self._rounding)
+        x, psi, precision = map(jnp.asarray, self.rows)
+        return _factor_on_device(self._prior, x, psi, precision, self._rounding)
 
     def _host_factor(self) -> Float[np.ndarray, "N N"]:
         number = len(self.rows.x)

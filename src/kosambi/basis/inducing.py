@@ -259,8 +259,8 @@ def _pivoted_cholesky(
 def as_num_inducing(name: str, value: object, *, allow_none: bool = False) -> int | str:
     """A checked number of inducing points, with one meaning wherever it is asked for.
 
-    A whole number, which may be zero if `allow_none`; "auto", for which None is another word, as many as predictions can
-    use; "all", every distinct row.
+    A whole number, which may be zero if `allow_none`; "auto", for which None is another word, as many as predictions
+    can use; "all", every distinct row.
 
     >>> as_num_inducing("num_inducing", None), as_num_inducing("num_inducing", 20)
     ('auto', 20)

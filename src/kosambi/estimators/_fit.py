@@ -72,7 +72,9 @@ def fitted(
     points, chosen = model.points if isinstance(number, int) else None, None
     if number == 0:
         points = rows.x[:0]
-    if (few is not None or (near and number == "auto")) and (is_asked or leaves_much(model.prior, rows)):
+    if (few is not None or (near and number == "auto")) and (
+        is_asked or leaves_much(model.prior, model.likelihood, rows)
+    ):
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
         scaled = rows.x / column_scales(model.prior.kernel, rows.x)
         size = min(near_points(len(rows.y), likelihood), len(np.unique(rows.x, axis=0))) if few is None else few
@@ -85,7 +87,9 @@ def fitted(
             model = with_last_word(
                 model,
                 lambda prior, noise: (
-                    last_word_near(prior, noise, *seen, min(near, MOST), held) if near else last_word(prior, noise, *seen, held)
+                    last_word_near(prior, noise, *seen, min(near, MOST), held)
+                    if near
+                    else last_word(prior, noise, *seen, held)
                 ),
                 len(held),
             )

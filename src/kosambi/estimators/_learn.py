@@ -36,7 +36,7 @@ FAMILIES: dict[str, type[AbstractRadial]] = {
 # The smallest step between observations, in standard deviations, above which they are rounded coarsely.
 _COARSE = 0.1
 # Points that explain all but this part of the prior variance at the data are enough.
-_FEW_POINTS, _MUCH = 256, 1e-3
+_FEW_POINTS, _MUCH, _OF_THE_NOISE = 256, 1e-3, 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,11 +164,17 @@ def with_last_word(model: Model, ask: Callable[[GaussianProcess, float], LastWor
     return Model(prior, likelihood, report)
 
 
-def leaves_much(prior: GaussianProcess, rows: Rows) -> bool:
-    """Whether 256 points leave prior variance unexplained, so that more of them would predict better."""
+def leaves_much(prior: GaussianProcess, likelihood: AbstractLikelihood, rows: Rows) -> bool:
+    """Whether 256 points leave prior variance unexplained, so that more of them would predict better.
+
+    A part of the prior variance counts, and with Gaussian noise a part of the noise: where that is small, less matters.
+    """
     some = rows.x[np.unique(np.linspace(0, len(rows.y) - 1, SUBSET).round().astype(int))]
     path = inducing.greedy_path(prior, some, min(_FEW_POINTS, len(some)))
-    return not path.stopped_early and bool(path.residual_trace[-1] > _MUCH * path.prior_trace)
+    little = _MUCH * path.prior_trace
+    if isinstance(likelihood, Gaussian):
+        little = min(little, _OF_THE_NOISE * len(some) * float(np.mean(np.square(likelihood.noise))))
+    return not path.stopped_early and bool(path.residual_trace[-1] > little)
 
 
 def _is_coarse(y: np.ndarray) -> bool:

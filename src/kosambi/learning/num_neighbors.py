@@ -10,7 +10,6 @@ enough, up to some thousand rows, and on an accelerator for as many as fit into 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -111,15 +110,14 @@ def are_replicated(x: Float[np.ndarray, "N D"]) -> bool:
 
 def of_all_rows(num_rows: int, seconds: float, tried: Selection | None = None) -> Selection:
     """No points, because all rows inform every input; `tried` are those that were not enough."""
-    none, unknown = np.arange(0), np.full(1, np.nan)
-    found = Selection(none, "process", TOLERANCE, np.zeros(1, int), *[unknown] * 3, np.ones(1), seconds, None, num_rows)
-    if tried is None:
-        return found
-    scored = np.isfinite(tried.score)
-    names = ("sizes", "score", "gap", "divergence", "residual_share")
-    return dataclasses.replace(
-        found, **{name: np.concatenate([getattr(found, name), getattr(tried, name)[scored]]) for name in names}
-    )
+    table = np.array([[0.0], [np.nan], [np.nan], [np.nan], [1.0]])
+    if tried is not None:
+        scored = np.isfinite(tried.score)
+        known = (tried.sizes, tried.score, tried.gap, tried.divergence, tried.residual_share)
+        table = np.concatenate([table, np.stack([column[scored] for column in known])], axis=1)
+    sizes, (score, gap, divergence, share) = table[0].astype(int), table[1:]
+    none = np.arange(0)
+    return Selection(none, "process", TOLERANCE, sizes, score, gap, divergence, share, seconds, None, num_rows)
 
 
 def beside_neighbors(

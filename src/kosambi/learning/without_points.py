@@ -172,24 +172,38 @@ class WithoutPoints(AbstractStrategy):
         return self._on_accelerator(found) if platform() != "cpu" else found
 
     def _on_accelerator(self, found: Found) -> Found:
-        """The maximum of the exact evidence of many rows, or of all."""
-        task, bounds = self.task, found.bounds
+        """The maximum of the exact evidence of many rows, or of all, with the family of kernels that they prefer.
+
+        Few rows may prefer a smoother one: what is rough about f is seen where rows lie close together.
+        """
+        task, bounds, start = self.task, found.bounds, found.model
         assert bounds is not None
         rows = subset(task.generator, task.y, task.counts, DEVICE_ROWS, None)
-        objective = self.evaluator((rows,), found.model, bounds)
-        limits = bounds.lower, bounds.upper, task.max_iterations
-        vector, beside = task.layout.vector(found.model), task.record.beside()
-        minimum = minimise(objective, vector, *limits, beside, bounds.scale, task.stop, ENOUGH)
+        vector, beside = task.layout.vector(start), task.record.beside()
+        begun = [(start, vector)]
+        if isinstance(start.kernel, AnyFamily):
+            begun += self._other_families(start, int(start.kernel.family), vector)
+        best: tuple[Minimum, float, Model] | None = None
+        for model, begin in begun:
+            objective = self.evaluator((rows,), model, bounds)
+            begin = np.clip(begin, bounds.lower, bounds.upper)
+            limits = bounds.lower, bounds.upper, task.max_iterations
+            end = minimise(objective, begin, *limits, beside, bounds.scale, task.stop, ENOUGH)
+            if np.isfinite(end.value) and (best is None or end.value < best[0].value):
+                best = end, objective.evidence, model
+            if task.stop.happened:
+                break
         task.record.absorb(beside)
-        if not np.isfinite(minimum.value):
+        if best is None:
             return found
+        minimum, evidence, model = best
         number = len(np.intersect1d(rows, self.pool))
         return moved_to(
             task,
-            dataclasses.replace(found, strategy=EXACT),
+            dataclasses.replace(found, strategy=EXACT, model=model),
             bounds,
             minimum,
-            objective.evidence,
+            evidence,
             iterations=found.iterations + max(1, minimum.iterations),
             num_rows=number,
             is_exact=number == len(self.pool),
@@ -269,16 +283,24 @@ class WithoutPoints(AbstractStrategy):
     def _best_family(
         self, given: Model, bounds: Limits, minimum: Minimum, evidence: float, model: Model
     ) -> tuple[Minimum, float, Model]:
-        first = int(given.kernel.family)  # type: ignore[attr-defined]
-        is_length = [parameter.name == "kernel.lengthscale" for parameter, _ in self.task.layout.entries()]
-        others = [number for number in range(len(FAMILIES)) if number != first]
         self.task.show.update("other families of kernels")
-        begun = [
-            minimum.vector + np.where(is_length, np.log(STRETCHES[number] / STRETCHES[first]), 0.0) for number in others
-        ]
-        models = [with_family(given, number) for number in others]
-        ends = self._short_searches(bounds, list(zip(models, begun, strict=True)))
+        first = int(given.kernel.family)  # type: ignore[attr-defined]
+        ends = self._short_searches(bounds, self._other_families(given, first, minimum.vector))
         return self._best([(minimum, evidence, model), *ends])
+
+    def _other_families(
+        self, given: Model, first: int, vector: Float[np.ndarray, " P"]
+    ) -> list[tuple[Model, Float[np.ndarray, " P"]]]:
+        """Models of the other families, and where their searches begin."""
+        is_length = [parameter.name == "kernel.lengthscale" for parameter, _ in self.task.layout.entries()]
+        return [
+            (
+                with_family(given, number),
+                vector + np.where(is_length, np.log(STRETCHES[number] / STRETCHES[first]), 0.0),
+            )
+            for number in range(len(FAMILIES))
+            if number != first
+        ]
 
     def _best(self, ends: list[tuple[Minimum, float, Model]]) -> tuple[Minimum, float, Model]:
         """The end of a search that makes the data most probable, unless rows that are left out speak for another.

@@ -33,7 +33,9 @@ def to_arviz(target: Target, particles: Particles, report: Report | None, num_ch
 
     def dealt(values: Array) -> Array:
         """(J, ...) to (chains, draws, ...), particle j to chain j mod `chains`."""
-        return np.ascontiguousarray(np.swapaxes(np.reshape(values, (len(values) // chains, chains, *values.shape[1:])), 0, 1))
+        return np.ascontiguousarray(
+            np.swapaxes(np.reshape(values, (len(values) // chains, chains, *values.shape[1:])), 0, 1)
+        )
 
     several = ["latent"] if len(target.shape) == 2 else []
     groups = {

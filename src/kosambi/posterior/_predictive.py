@@ -29,7 +29,7 @@ from kosambi.priors.base import evaluate_mean
 from kosambi.samplers import Particles
 from kosambi.samplers.base import warn_user
 from kosambi.target import Target
-from kosambi.target.neighborhood import Near
+from kosambi.target.neighborhood import Everything, Near
 
 LOW_SUPPORT = 0.05
 """Inputs with less support than this are warned of."""
@@ -119,7 +119,7 @@ def _on_host(explained: Explained, w: Array, root: Array | None) -> tuple[Array,
 
 
 def _near_data(
-    target: Target, w: Array, root: Array | None, x: Float[np.ndarray, "N D"], near: Near
+    target: Target, w: Array, root: Array | None, x: Float[np.ndarray, "N D"], near: Near | Everything
 ) -> tuple[Array, Array, Array]:
     """The same where near data inform the residual, the prior mean included."""
     assert target.neighborhood is not None

@@ -156,8 +156,8 @@ def _first_line(certificate: Certificate) -> str:
     words = f"no probability differs by more than {100 * largest:.2g} %" if largest < 1 else "how far is not known"
     if certificate.num_neighbors is not None and certificate.num_neighbors == certificate.num_compared:
         return (
-            "All rows are neighbours of every input: with Gaussian noise this is the full posterior, and otherwise that "
-            "of the sites."
+            "All rows are neighbours of every input: with Gaussian noise this is the full posterior, and otherwise "
+            "that of the sites."
         )
     if certificate.num_neighbors is not None:
         return (

@@ -119,8 +119,8 @@ def sample(
     chosen = _as_sampler(sampler, target, may_temper)
     if not target.basis.size and not isinstance(chosen, Exact):
         raise InputError(
-            f"This target has no coordinates, so there is nothing for `{type(chosen).__name__}` to draw: neighbours say "
-            'everything. Use sampler="auto".'
+            f"This target has no coordinates, so there is nothing for `{type(chosen).__name__}` to draw: neighbours "
+            'say everything. Use sampler="auto".'
         )
     if isinstance(chosen, Tempering) and dtype != np.float64:
         raise InputError('`Tempering` works in float64. Leave out `precision="float32"`.')

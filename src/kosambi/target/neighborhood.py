@@ -144,7 +144,6 @@ class Neighborhood(Module):
             return self._given_all(basis, x, offset)
         return conditional_of(self.local(basis, x, near), near.rows, offset, error)
 
-
     def all_rows(self, basis: AbstractBasis) -> AllRows:
         """The factor of all rows; made once, and only the last one is kept, since it is large."""
         if self not in _factors:
@@ -172,15 +171,23 @@ class Neighborhood(Module):
         With A the rows of (R + W⁻¹)⁻¹ and κ the diagonal of it, the site of row n, given w and all others, is normal
         with mean t_n − A_n(t − m − Ψw)/κ_n and variance 1/κ_n, which is that of f_n and 1/W_n together.
         """
+        precision = np.asarray(self.precision)[rows]
+        if np.any(precision == 0):
+            # A site that says nothing is no different when it is left out.
+            says, found = precision > 0, self.conditional(basis, np.asarray(self.x)[rows], Everything())
+            for own, other in zip(found, self.left_out(basis, rows[says]), strict=True):
+                own[says] = other
+            return found
+        places = np.arange(len(rows))
         chosen = np.zeros((self.x.shape[0], len(rows)))
-        chosen[rows, np.arange(len(rows))] = 1.0
+        chosen[rows, places] = 1.0
         solved = self.all_rows(basis).weighted(chosen)
-        level, precision = solved[rows, np.arange(len(rows))], np.asarray(self.precision)[rows]
-        error = np.asarray(self.location) - np.asarray(self.mean)
-        variance = np.maximum(1.0 / level - 1.0 / precision, 0.0)
-        psi = solved.T @ np.asarray(self.psi) / level[:, None]
-        return Conditional(psi, np.asarray(self.location)[rows] - solved.T @ error / level, variance)
-
+        level, location = solved[rows, places], np.asarray(self.location)
+        return Conditional(
+            solved.T @ np.asarray(self.psi) / level[:, None],
+            location[rows] - solved.T @ (location - np.asarray(self.mean)) / level,
+            np.maximum(1.0 / level - 1.0 / precision, 0.0),
+        )
 
     def one_after_the_other(self, basis: AbstractBasis) -> Conditional:
         """f at each row given w and the sites of all rows that are stored before it.
