@@ -30,7 +30,7 @@ class _Summaries:
         return self.prediction.num_points  # type: ignore[attr-defined]
 
     @property
-    def mean(self) -> Float[Array, "N *C"]:
+    def mean(self) -> Float[Array, " N *C"]:
         """E f, which tempering leaves as it is."""
         return self.prediction.mean  # type: ignore[attr-defined]
 
@@ -108,19 +108,19 @@ class TemperedLabels(_Summaries):
         return scaled_logarithms(label_logarithms(self.prediction), self.factor)
 
     @property
-    def probability(self) -> Float[Array, "N *L"]:
+    def probability(self) -> Float[Array, " N *L"]:
         """P(y = 1), (N,), for `Bernoulli`; P(y = k), (N, L), for `Categorical` and `Ordinal`."""
         table = np.exp(self._logarithms)
         return np.ascontiguousarray(table[:, 1]) if self.likelihood.is_binary else table
 
     @property
-    def observation_mean(self) -> Float[Array, "N *C"]:
+    def observation_mean(self) -> Float[Array, " N *C"]:
         """E y; for `Categorical` the class probabilities, (N, C)."""
         table = np.exp(self._logarithms)
         return table @ np.arange(table.shape[1]) if has_order(self.likelihood) else table
 
     @property
-    def observation_variance(self) -> Float[Array, "N *C"]:
+    def observation_variance(self) -> Float[Array, " N *C"]:
         """Var y; for `Categorical` that of each indicator, (N, C)."""
         table = np.exp(self._logarithms)
         if not has_order(self.likelihood):

@@ -67,7 +67,7 @@ def held_out_scores(prediction: PredictiveDistribution, y: ArrayLike, coverage: 
     return number_scores(y, point_prediction(prediction), density, interval)
 
 
-def point_prediction(prediction: PredictiveDistribution) -> Float[Array, "N *C"]:
+def point_prediction(prediction: PredictiveDistribution) -> Float[Array, " N *C"]:
     """E y, for labels their probabilities; E f where an observation has no mean, or none that is known."""
     likelihood = prediction.likelihood
     latent = np.asarray(prediction.mean)

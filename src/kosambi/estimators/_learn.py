@@ -22,7 +22,7 @@ from kosambi.learning import FitReport, fit_hyperparameters
 from kosambi.learning.held_out import LastWord
 from kosambi.learning.num_neighbors import as_neighbors
 from kosambi.learning.sizes import SUBSET
-from kosambi.likelihoods import AbstractLikelihood
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.priors import GaussianProcess
 
 METHODS = ("evidence", "paper", None)

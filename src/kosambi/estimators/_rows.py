@@ -48,7 +48,7 @@ def merged(x: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weights: Flo
 
 
 def location_and_scale(
-    values: Float[np.ndarray, "N *D"], weights: Float[np.ndarray, " N"]
+    values: Float[np.ndarray, " N *D"], weights: Float[np.ndarray, " N"]
 ) -> tuple[Float[np.ndarray, " *D"], Float[np.ndarray, " *D"]]:
     """Weighted means and standard deviations; a deviation of one where all values are equal."""
     mean = np.asarray(np.average(values, axis=0, weights=weights))

@@ -207,7 +207,7 @@ def _probability_interval(prediction: Prediction, coverage: float) -> Float[np.n
     return np.stack(parts, axis=1)
 
 
-def _normal_points(power: int, shape: tuple[int, ...]) -> Float[np.ndarray, "S *C"]:
+def _normal_points(power: int, shape: tuple[int, ...]) -> Float[np.ndarray, " S *C"]:
     """2^`power` points that stand for a standard normal distribution: Sobol's, evenly spread and not random."""
     from scipy.special import ndtri
     from scipy.stats.qmc import Sobol  # here, because it takes longer to import than the rest
@@ -217,7 +217,7 @@ def _normal_points(power: int, shape: tuple[int, ...]) -> Float[np.ndarray, "S *
     return ndtri(uniform).reshape(-1, *shape)
 
 
-def _shares(likelihood: AbstractLikelihood, f: Float[np.ndarray, "S *C"]) -> Float[np.ndarray, "S L"]:
+def _shares(likelihood: AbstractLikelihood, f: Float[np.ndarray, " S *C"]) -> Float[np.ndarray, "S L"]:
     """The probability of each label given f."""
     labels = range(likelihood.num_labels or 0)
     return np.exp(np.stack([likelihood.log_density(np.full(len(f), float(label)), f) for label in labels], axis=-1))

@@ -30,7 +30,7 @@ from jaxtyping import Float
 from kosambi._core.checks import as_positive
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
-from kosambi.kernels.base import AbstractCombination, AbstractScalable
+from kosambi.kernels.base import AbstractCombination, AbstractKernel, AbstractScalable
 
 
 def as_active_dims(name: str, active_dims: object) -> tuple[int, ...] | None:

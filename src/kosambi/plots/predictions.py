@@ -71,7 +71,7 @@ def predictions(
     return axes
 
 
-def expected(prediction: PredictiveDistribution) -> Float[Array, "N *C"]:
+def expected(prediction: PredictiveDistribution) -> Float[Array, " N *C"]:
     """E y, for labels their probabilities; E f where an observation has no mean that is known."""
     return point_prediction(prediction)
 

@@ -84,18 +84,18 @@ class Prediction:
         return int(self.component_deviation.shape[0])
 
     @functools.cached_property
-    def mean(self) -> Float[Array, "N *C"]:
+    def mean(self) -> Float[Array, " N *C"]:
         """E f, (N,), or (N, C) with C latent functions."""
         return np.mean(self.component_means, axis=0)
 
     @functools.cached_property
-    def variance(self) -> Float[Array, "N *C"]:
+    def variance(self) -> Float[Array, " N *C"]:
         """Var f, (N,) or (N, C): that of the components' means, and the variance within them."""
         within = np.square(self.component_deviation)
         return np.var(self.component_means, axis=0) + (within if self.mean.ndim == 1 else within[:, None])
 
     @property
-    def standard_deviation(self) -> Float[Array, "N *C"]:
+    def standard_deviation(self) -> Float[Array, " N *C"]:
         """The posterior standard deviation of f, √Var f, (N,) or (N, C)."""
         return np.sqrt(self.variance)
 
@@ -104,19 +104,19 @@ class Prediction:
         return moments(self._model, self.component_means, self.component_deviation)
 
     @property
-    def observation_mean(self) -> Float[Array, "N *C"]:
+    def observation_mean(self) -> Float[Array, " N *C"]:
         """E y, (N,). For `Categorical` the class probabilities, (N, C); for `Ordinal` the mean class number."""
         if isinstance(self.likelihood, Gaussian):
             return self.mean
         return self._observation[0]
 
     @property
-    def observation_variance(self) -> Float[Array, "N *C"]:
+    def observation_variance(self) -> Float[Array, " N *C"]:
         """Var y, (N,): noise and uncertainty of f together; for `Categorical` that of each indicator, (N, C)."""
         return self._observation[1]
 
     @functools.cached_property
-    def probability(self) -> Float[Array, "N *L"]:
+    def probability(self) -> Float[Array, " N *L"]:
         """P(y = 1), (N,), for `Bernoulli`; P(y = k), (N, L), for `Categorical` and `Ordinal`."""
         table = self._label_probabilities
         return np.ascontiguousarray(table[:, 1]) if self.likelihood.is_binary else table

@@ -40,12 +40,12 @@ class RowCosts(NamedTuple):
     """The cost of each row at its latent values, and its derivatives in them, with weights."""
 
     cost: Float[np.ndarray, " N"]
-    slope: Float[np.ndarray, "N *C"]
-    curvature: Float[np.ndarray, "N *CC"]
+    slope: Float[np.ndarray, " N *C"]
+    curvature: Float[np.ndarray, " N *CC"]
     """Never negative: the second derivative of a convex cost, Fisher's information or the like of others."""
-    search_curvature: Float[np.ndarray, "N *CC"]
+    search_curvature: Float[np.ndarray, " N *CC"]
     """A positive one for a search where the second derivative will not do."""
-    second: Float[np.ndarray, "N *CC"]
+    second: Float[np.ndarray, " N *CC"]
     """The second derivative; of a convex cost its curvature."""
 
 
@@ -83,7 +83,7 @@ def _marginal_costs(term: MarginalTerm, f: Array) -> RowCosts:
     return RowCosts(found.cost, found.slope, found.positive, found.positive, found.second)
 
 
-def row_costs(likelihood: AbstractLikelihood, y: Float[np.ndarray, " N"], f: Float[np.ndarray, "N *C"]) -> RowCosts:
+def row_costs(likelihood: AbstractLikelihood, y: Float[np.ndarray, " N"], f: Float[np.ndarray, " N *C"]) -> RowCosts:
     """The cost of every row without weights, as NumPy arrays."""
     with jax.enable_x64(True):
         return RowCosts(*map(np.asarray, _row_costs(likelihood, y, f, None, None)))
@@ -129,12 +129,12 @@ class HostPotential:
         """The weighted costs of all rows at w."""
         return self.costs(self.latent(w))
 
-    def latent(self, w: Float[np.ndarray, " K"]) -> Float[np.ndarray, "N *C"]:
+    def latent(self, w: Float[np.ndarray, " K"]) -> Float[np.ndarray, " N *C"]:
         """m_n + ψ_nᵀw of all rows."""
         f = self.psi @ w.reshape(self.psi.shape[1], -1)
         return self.offset + f[:, 0] if self.num_latents == 1 else self.offset[:, None] + f
 
-    def costs(self, f: Float[np.ndarray, "N *C"]) -> RowCosts:
+    def costs(self, f: Float[np.ndarray, " N *C"]) -> RowCosts:
         """The weighted costs of all rows at latent values f."""
         term = self._moved
         with jax.enable_x64(True):

@@ -133,7 +133,7 @@ def minima(target: Target, starts: Float[Array, "S K"]) -> tuple[Modes, Int[np.n
 
 
 @public
-def count_basins(target: Target, particles: Float[Array, "J *K"], known: Modes | None = None) -> int:
+def count_basins(target: Target, particles: Float[Array, " J *K"], known: Modes | None = None) -> int:
     """How many modes are reached downhill from nine of the particles, (J, M) whitened; 1 when the cost is convex.
 
     `known` are modes that most of them may lead to.
