@@ -55,12 +55,11 @@ def fitted(
     """
     key_learn, key_points, key_held, key_draw = split(key, 4)
     began, filled = time.perf_counter(), padded(rows)
-    is_near = settings.potential == NEIGHBORS or as_neighbors("n_neighbors", settings.n_neighbors) not in ("auto", 0)
-    number = inducing.as_num_inducing("n_inducing", settings.n_inducing, allow_none=is_near)
+    number = settings.num_points
     number = _at_most(number, rows) if isinstance(number, int) else number
     near, is_asked = _num_neighbors(settings, likelihood, rows, number == "auto")
     # Points, or all rows, as `infer` finds.
-    is_left_open = not near and not is_near and settings.n_neighbors != 0
+    is_left_open = not near and not settings.asks_for_neighbors and settings.n_neighbors != 0
     few = affordable(len(rows.y), likelihood) if number == "auto" and not near else None
     is_learned = settings.hyperparameters == "evidence"
     if few is not None and not isinstance(likelihood, Gaussian):
@@ -218,7 +217,13 @@ def _without_padding(posterior: Posterior, rows: Rows) -> Posterior:
     """The same draws with the data as they are."""
     old = posterior.target
     target = Target(
-        old.basis, old.likelihood, rows.x, rows.y, old.kind, weights=rows.weights if rows.has_weights else None
+        old.basis,
+        old.likelihood,
+        rows.x,
+        rows.y,
+        old.kind,
+        weights=rows.weights if rows.has_weights else None,
+        num_neighbors=None if old.num_neighbors is None else min(old.num_neighbors, len(rows.y)),
     )
     stripped = Posterior(target, posterior.particles, posterior.report)
     stripped.selection = posterior.selection

@@ -24,6 +24,7 @@ from kosambi.learning.num_neighbors import as_neighbors
 from kosambi.learning.sizes import SUBSET
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.priors import GaussianProcess
+from kosambi.target.neighbors import NEIGHBORS
 
 METHODS = ("evidence", "paper", None)
 FAMILIES: dict[str, type[AbstractRadial]] = {
@@ -52,6 +53,16 @@ class Settings:
     potential: str
     progress: bool | None
 
+    @property
+    def asks_for_neighbors(self) -> bool:
+        """Whether near data were asked for, and not left open."""
+        return self.potential == NEIGHBORS or as_neighbors("n_neighbors", self.n_neighbors) not in ("auto", 0)
+
+    @property
+    def num_points(self) -> int | str:
+        """M as it was asked for, checked; none at all only where neighbours are to say everything."""
+        return inducing.as_num_inducing("n_inducing", self.n_inducing, allow_none=self.asks_for_neighbors)
+
     def check(self) -> None:
         """Refuse what no later call would name by its name here."""
         known = self.kernel is None or isinstance(self.kernel, AbstractKernel)
@@ -63,8 +74,8 @@ class Settings:
             )
         if self.hyperparameters not in METHODS:
             raise InputError(f'`hyperparameters` must be "evidence", "paper" or None. Got {self.hyperparameters!r}.')
-        inducing.as_num_inducing("n_inducing", self.n_inducing)
-        as_neighbors("n_neighbors", self.n_neighbors)
+        _ = self.num_points
+
         as_count("n_samples", self.n_samples)
 
 
