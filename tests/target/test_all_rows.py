@@ -229,6 +229,19 @@ def test_the_estimator_takes_it_and_no_points_may_be_asked_for(monkeypatch):
         ko.ProjectedLangevinRegressor(n_inducing=0).fit(X, Y)
 
 
+def test_page_and_pictures_say_that_there_are_no_points(monkeypatch):
+    monkeypatch.setattr(num_neighbors, "PROCESS_FROM", 40)
+    model = ko.ProjectedLangevinRegressor(n_inducing="all", n_samples=20).fit(X, Y)
+    text = ko.page.render(model, X[:30], Y[:30])
+    assert "All rows inform every input directly" in text
+    assert "neighbours say everything" in text
+    for draw, said in ((ko.plots.spectrum, "no coordinates"), (ko.plots.selection, "all rows were taken at once")):
+        with pytest.raises(InputError, match=said):
+            draw(model.posterior_)
+    tried = num_neighbors.of_all_rows(N, 1.0, ko.select_inducing(PRIORS["process"], GAUSSIAN, X, Y))
+    assert ko.plots.selection(tried).get_legend_handles_labels()[1] == ["0: process"]
+
+
 def test_an_accelerator_takes_all_rows_that_fit(monkeypatch):
     monkeypatch.setattr(num_neighbors, "platform", lambda: "gpu")
     monkeypatch.setattr(num_neighbors, "largest_process", lambda: 46_000)

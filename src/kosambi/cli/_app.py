@@ -70,8 +70,8 @@ def _likelihood(value: str | None) -> str | None:
 
 
 def _inducing(value: str) -> str:
-    if value != "auto" and not (value.isdecimal() and int(value) > 0):
-        raise typer.BadParameter(f"{value!r} is neither auto nor a whole number above zero.")
+    if value not in ("auto", "all") and not value.isdecimal():
+        raise typer.BadParameter(f"{value!r} is neither auto nor all nor a whole number.")
     return value
 
 
@@ -115,7 +115,9 @@ def fit(
         float, typer.Option(min=0.0, max=0.9, help="The share of rows kept back to judge the fit.")
     ] = 0.2,
     samples: Annotated[int, typer.Option(min=2, help="The number of posterior draws, each a function.")] = 100,
-    inducing: Annotated[str, typer.Option(callback=_inducing, help="The number of inducing points, or auto.")] = "auto",
+    inducing: Annotated[
+        str, typer.Option(callback=_inducing, help="The number of inducing points, auto, or all rows.")
+    ] = "auto",
     neighbors: Annotated[
         str, typer.Option(callback=_neighbors, help="How many near rows inform each input, 0 for none, or auto.")
     ] = "auto",
@@ -149,7 +151,7 @@ def fit(
             out,
             likelihood=likelihood,
             samples=samples,
-            inducing=inducing if inducing == "auto" else int(inducing),
+            inducing=int(inducing) if inducing.isdecimal() else inducing,
             neighbors=neighbors if neighbors == "auto" else int(neighbors),
             report=report,
             force=force,

@@ -39,9 +39,9 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         kernel: of standardised inputs; its parameters are where the search for better ones begins. A name, "matern32",
             "matern52" or "squared_exponential" ("rbf"), is one with a lengthscale for each column; None is the one of
             these three that the evidence of some rows prefers.
-        n_inducing: M: a number; "auto", or None, which is the same, for as many as predictions can use, and for more
-            than two classes as many as explain 99.9 % of the prior variance at the data, at most 4√N; "all" for every
-            distinct row.
+        n_inducing: M: a number, and zero to leave everything to `n_neighbors`; "auto", or None, which is the same, for
+            as many as predictions can use, and for more than two classes as many as explain 99.9 % of the prior
+            variance at the data, at most 4√N; "all" for every distinct row.
         n_neighbors: m, how many near rows inform what the points leave open at an input; 0 for none; "auto", or None,
             for none up to 5000 rows, and as many as take some minutes at most above, beside 512 points (64
             at least for very many rows).

@@ -35,11 +35,13 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         kernel: of standardised inputs, and of standardised y for likelihoods of real numbers; its parameters are where
             the search begins. A name, "matern32", "matern52" or "squared_exponential" ("rbf"), is one with a
             lengthscale for each column; None is the one of these three that the evidence of some rows prefers.
-        n_inducing: M: a number; "auto", or None, which is the same, for as many as predictions can use; "all" for every
-            distinct row.
+        n_inducing: M: a number, and zero to leave everything to `n_neighbors`; "auto", or None, which is the same, for
+            as many as predictions can use; "all" for every distinct row, which above 2000 rows with Gaussian noise is
+            the full process without points.
         n_neighbors: m, how many near rows inform what the points leave open at an input; 0 for none; "auto", or None,
-            for none up to 5000 rows (8000 with Gaussian noise), and as many as take some minutes at most above, beside
-            512 points (64 at least for very many rows of other likelihoods).
+            for none up to 5000 rows (8000 with Gaussian noise, where all rows are taken if 512 points are not enough),
+            and as many as take some minutes at most above, beside 512 points (64 at least for very many rows of other
+            likelihoods; none on an accelerator, whose memory holds all pairs of rows).
         n_samples: J, how many functions are drawn.
         hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
         sampler: see `kosambi.sample`.

@@ -94,7 +94,13 @@ def gathered(estimator: Any, X: ArrayLike | None, y: ArrayLike | None) -> Facts:
     x = training_inputs(estimator)
     names = as_columns(estimator, x)[1] if X is None else as_columns(estimator, X)[1]
     certificate: Certificate | str
-    if estimator.posterior_.target.neighborhood is not None:
+    near = estimator.posterior_.target.neighborhood
+    if near is not None and near.is_all:
+        certificate = (
+            "All rows inform every input directly, so that no answer depends on inducing points: with Gaussian noise "
+            "this is the full posterior."
+        )
+    elif near is not None:
         # It takes longer than the fit.
         certificate = "`posterior_.certificate()` compares the draws with those of twice as many neighbours."
     else:

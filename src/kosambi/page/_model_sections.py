@@ -82,23 +82,18 @@ def basis_section(facts: Facts, numbers: Iterator[int]) -> Markup:
         "Prior variances of the M coordinates, largest first; where they have fallen far, more points would add "
         f"little. Here M is {size}, and {max(open_share, 0.0):.3g} % of the prior variance at the data is unexplained."
     )
-    pictures = [
-        figure(
-            next(numbers),
-            SMALL,
-            lambda axes: plots.spectrum(posterior, axes, mark_size=True),
-            f"Eigenvalues of {size} coordinates.",
-            spectrum,
-        )
-    ]
-    if chosen is not None:
+    pictures = []
+    if size:
+        draw = lambda axes: plots.spectrum(posterior, axes, mark_size=True)  # noqa: E731
+        pictures.append(figure(next(numbers), SMALL, draw, f"Eigenvalues of {size} coordinates.", spectrum))
+    if chosen is not None and np.any(chosen.sizes > 0):
         words = (
             "What each number of inducing points that was tried achieves; the dotted line is the one that was taken. "
             f"Here: {str(chosen).splitlines()[0]}."
         )
         alt = "Scores of the numbers of inducing points that were tried."
         pictures.append(figure(next(numbers), SMALL, lambda axes: plots.selection(chosen, axes), alt, words))
-    close = [tag("p", f"There is no certificate. {facts.certificate}")]
+    close = [tag("p", f"There is no certificate. {facts.certificate}" if size else str(facts.certificate))]
     if isinstance(facts.certificate, Certificate):
         words = "The certificate says how far the draws are from the best distribution with these points:"
         close = [tag("p", words), tag("pre", str(facts.certificate))]

@@ -13,7 +13,8 @@ def key_figures(facts: Facts) -> Markup:
     rows = [] if facts.held_out is None else _of_held_out(facts, facts.held_out)
     size, draws = facts.posterior.basis.size, facts.posterior.num_particles
     rows.append(("Training rows", f"{len(facts.x)}", f"{len(facts.names)} input{'s' if len(facts.names) > 1 else ''}"))
-    rows.append(("Inducing points M", f"{size}", f"{100 * facts.posterior.explained_variance:.4g} % of prior variance"))
+    share = f"{100 * facts.posterior.explained_variance:.4g} % of prior variance"
+    rows.append(("Inducing points M", f"{size}", share if size else "neighbours say everything"))
     rows.append(("Functions drawn", f"{draws}", "draws"))
     seconds = seconds_spent(facts)
     rows.append(("Time", f"{sum(seconds.values()):.3g}", "seconds, all steps"))

@@ -33,6 +33,10 @@ def spectrum(basis: AbstractBasis | Posterior, axes: Axes | None = None, *, mark
     basis = basis.basis if isinstance(basis, Posterior) else basis
     if not isinstance(basis, AbstractBasis):
         raise InputError(f"`plots.spectrum` needs a basis or a posterior. Got {type(basis).__name__}.")
+    if not basis.size:
+        raise InputError(
+            "This basis has no coordinates, so there are no eigenvalues to draw: neighbours say everything."
+        )
     values, of = getattr(basis, "eigenvalues", None), ""
     if values is None:
         values, of = np.linalg.eigvalsh(np.asarray(basis.covariance))[::-1], " of Cov(u)"
@@ -78,10 +82,15 @@ def selection(selection: Selection | Posterior, axes: Axes | None = None) -> Axe
             f"`plots.selection` needs a selection. Got {type(selection).__name__}"
             + (' without one. Use `infer(num_inducing="auto")`.' if found is None else ". Use `select_inducing`.")
         )
+    tried = found.sizes > 0
+    if not np.any(tried):
+        raise InputError("No number of inducing points was tried: all rows were taken at once.")
     axes = as_axes(axes, (4.8, 3.2))
     has_score = bool(np.any(np.isfinite(found.score)))
-    axes.plot(found.sizes, found.score if has_score else found.residual_share, "o-", markersize=4)
-    axes.axvline(found.num_inducing, color="C3", linestyle=":", label=f"{found.num_inducing}: {found.reason}")
+    axes.plot(found.sizes[tried], (found.score if has_score else found.residual_share)[tried], "o-", markersize=4)
+    # None of them has no place on a logarithmic axis.
+    mark = axes.axvline if found.num_inducing else lambda _, **style: axes.plot([], [], **style)
+    mark(found.num_inducing, color="C3", linestyle=":", label=f"{found.num_inducing}: {found.reason}")
     axes.set(
         xlabel="inducing points M",
         ylabel="leave-one-out score [nats]" if has_score else "unexplained prior variance",
