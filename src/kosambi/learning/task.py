@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
@@ -12,8 +13,9 @@ from kosambi._core.precision import at_rest
 from kosambi._core.progress import Interruption, Progress
 from kosambi._core.types import Array
 from kosambi.basis.points import JITTER
+from kosambi.learning.exact import AbstractBlockEvaluator
 from kosambi.learning.layout import Layout, Model
-from kosambi.learning.search import Minimum, Record, projected_norm
+from kosambi.learning.search import Minimum, Record, minimise, projected_norm
 from kosambi.learning.starts import Limits
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
@@ -96,6 +98,35 @@ def moved_to(
         at_bound=bounds.names_at_bound(task.layout, minimum.vector),
         **changes,  # type: ignore[arg-type]
     )
+
+
+def best_search(
+    task: Task,
+    found: Found,
+    begun: list[tuple[Model, Float[np.ndarray, " P"]]],
+    evaluator: Callable[[Model], AbstractBlockEvaluator],
+    enough: float,
+) -> Found:
+    """The best end of searches from several models, one after the other; `found` where none has one.
+
+    A search ends when its last iterations have gained less than `enough` nats.
+    """
+    bounds, beside, best = found.bounds, task.record.beside(), found
+    assert bounds is not None
+    lowest = np.inf
+    for model, begin in begun:
+        objective, start = evaluator(model), np.clip(begin, bounds.lower, bounds.upper)
+        limits = bounds.lower, bounds.upper, task.max_iterations
+        end = minimise(objective, start, *limits, beside, bounds.scale, task.stop, enough)
+        if end.value < lowest:
+            lowest = end.value
+            iterations = found.iterations + max(1, end.iterations)
+            here = dataclasses.replace(found, model=model, iterations=iterations)
+            best = moved_to(task, here, bounds, end, objective.evidence)
+        if task.stop.happened:
+            break
+    task.record.absorb(beside)
+    return best
 
 
 class AbstractStrategy(abc.ABC):
