@@ -19,6 +19,7 @@ from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel, column_scales
 from kosambi.learning import Selection, select_inducing
 from kosambi.learning.num_neighbors import (
+    PROCESS_FROM,
     are_replicated,
     as_neighbors,
     beside_neighbors,
@@ -31,6 +32,7 @@ from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
 from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
 from kosambi.samplers import AbstractSampler, sample
+from kosambi.samplers.run import is_for_closed_form
 from kosambi.target import Target
 from kosambi.target.neighbors import DEFAULT, NEIGHBORS
 
@@ -130,16 +132,19 @@ def infer(
         chosen_basis = _finished(basis, chosen_prior, number, inducing_points, background)
         near = _neighbors(asked, potential, False, chosen_prior, likelihood, x)
     else:
-        kind = _as_basis_class(basis, chosen_prior)
+        kind = PointBasis if number == 0 and basis == "auto" else _as_basis_class(basis, chosen_prior)
+        if number == 0 and kind is not PointBasis:
+            raise InputError('`num_inducing=0` needs `basis="point"`: other bases have no form without points.')
         how = _as_method(inducing_points, number, x, is_near)
         is_open = number == "auto" and isinstance(how, str)
         near = _neighbors(asked, potential, is_open and kind is PointBasis, chosen_prior, likelihood, x)
+        is_left_open = asked == "auto" and (is_open or number == "all") and kind is PointBasis
+        has_no_start = initial is None and is_for_closed_form(sampler)
         can_be_process = (
-            kind is PointBasis
-            and asked == "auto"
-            and (is_open or number == "all")
-            and may_be_process(len(x), chosen_prior, likelihood, potential)
+            is_left_open and has_no_start and may_be_process(np.asarray(x), chosen_prior, likelihood, potential)
         )
+        if is_left_open and near >= len(x) > PROCESS_FROM and not can_be_process:
+            near = 0
         if is_open and not near:
             selection = select_inducing(chosen_prior, likelihood, x, observations, weights=weights, progress=progress)
         is_process = can_be_process and (number == "all" or near >= len(x) or _is_full(selection))

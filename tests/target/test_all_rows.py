@@ -1,6 +1,7 @@
 """All rows as neighbours of every input, with and without coordinates: the full process, against its dense formulas."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -10,12 +11,14 @@ import scipy.stats
 import kosambi as ko
 from kosambi import inference
 from kosambi.basis import all_rows
+from kosambi.basis.inducing import as_num_inducing
 from kosambi.errors import InputError
 from kosambi.learning import exact, num_neighbors, selection, without_points
 from kosambi.learning.layout import Model, lay_out
 from kosambi.learning.rows import Block
 from kosambi.posterior._arviz import log_likelihoods
 from kosambi.posterior.doubled import left_out_score
+from kosambi.target import neighborhood
 
 lk = ko.likelihoods
 RNG = np.random.default_rng(0)
@@ -119,6 +122,9 @@ def test_files_and_pickles_predict_the_same_and_hold_no_matrix_of_pairs(size, tm
         assert np.array_equal(p.mean, wanted.mean)
         assert np.array_equal(p.variance, wanted.variance)
     assert len(pickle.dumps(posterior)) < 8 * N * N
+    draws = posterior.functions(jax.random.key(1))
+    ko.save(draws, tmp_path / "draws.kosambi")
+    assert np.array_equal(ko.load(tmp_path / "draws.kosambi")(NEW), draws(NEW))
 
 
 @pytest.mark.parametrize("size", [0, 5])
@@ -151,6 +157,10 @@ def test_a_site_that_says_nothing_is_no_different_when_it_is_left_out():
     posterior = posterior_of(PRIORS["process"], weights=WEIGHTS)
     given = posterior.target.neighborhood.left_out(posterior.basis, np.array([0, 1]))
     mean, covariance, _ = dense(PRIORS["process"], X[:1], WEIGHTS)
+    faint = posterior_of(PRIORS["process"], weights=np.where(WEIGHTS > 0, WEIGHTS, 1e-17))
+    other = faint.target.neighborhood.left_out(faint.basis, np.array([0, 1]))
+    np.testing.assert_allclose(other.variance, given.variance, atol=1e-9)
+    assert np.all(faint.target.neighborhood.one_after_the_other(faint.basis).variance[WEIGHTS == 0] > 0.1)
     assert given.offset[0] == pytest.approx(mean[0], abs=1e-9)
     assert given.variance[0] == pytest.approx(covariance[0, 0], abs=1e-9)
 
@@ -188,11 +198,62 @@ def test_without_coordinates_neighbors_say_everything(likelihood, y, number):
 
 
 def test_nothing_to_draw_and_nothing_to_say_are_refused():
-    prior = PRIORS["process"]
-    with pytest.raises(InputError, match="at least 1"):
-        ko.infer(jax.random.key(0), prior, GAUSSIAN, X, Y, num_inducing=0)
+    prior, key = PRIORS["process"], jax.random.key(0)
+    with pytest.raises(InputError, match=r"leaves everything to neighbours\. Say how many"):
+        ko.infer(key, prior, GAUSSIAN, X, Y, num_inducing=0)
     with pytest.raises(InputError, match="no coordinates"):
-        ko.infer(jax.random.key(0), prior, GAUSSIAN, X, Y, num_inducing=0, num_neighbors=5, sampler="mala")
+        ko.infer(key, prior, GAUSSIAN, X, Y, num_inducing=0, num_neighbors=5, sampler="mala")
+    for options in ({}, {"potential": "optimal"}, {"potential": "neighbors", "num_neighbors": 0}):
+        with pytest.raises(InputError, match="nothing would see the data"):
+            ko.Target(ko.PointBasis(prior, X[:0]), GAUSSIAN, X, Y, **options)
+    with pytest.raises(InputError, match="nothing would see the data"):
+        ko.infer(key, prior, GAUSSIAN, X, Y, num_inducing=0, potential="neighbors", num_neighbors=0)
+    with pytest.raises(InputError, match='needs `basis="point"`'):
+        ko.infer(key, PRIORS["element"], GAUSSIAN, X, Y, num_inducing=0, num_neighbors=5, basis="nystrom")
+    assert ko.infer(key, PRIORS["element"], GAUSSIAN, X, Y, num_inducing=0, num_neighbors=5).basis.size == 0
+    assert as_num_inducing("num_inducing", np.int64(0), allow_none=True) == 0
+
+
+def test_the_evidence_of_sites_is_not_called_exact():
+    labels = (Y > 0.3).astype(float)
+    posterior = ko.infer(
+        jax.random.key(0), PRIORS["process"], lk.Bernoulli(), X, labels, num_inducing=0, num_neighbors=N
+    )
+    assert posterior.log_evidence.method == "sites"
+    assert np.isnan(posterior.log_evidence.standard_error)
+
+
+def test_threads_wait_for_one_factor_and_factors_make_room(monkeypatch):
+    made = []
+    monkeypatch.setattr(neighborhood, "AllRows", lambda *given: made.append(1) or all_rows.AllRows(*given))
+    posteriors = [posterior_of(PRIORS["process"]) for _ in range(3)]
+    assert len(made) == 3
+    again = pickle.loads(pickle.dumps(posteriors[0]))
+    with ThreadPoolExecutor(8) as pool:
+        means = list(pool.map(lambda _: again.predict(NEW).mean, range(16)))
+    assert all(np.array_equal(mean, means[0]) for mean in means)
+    assert len(made) == 4
+    for posterior in posteriors:
+        posterior.predict(NEW)
+    assert len(made) == 4
+    # Room for one of them only.
+    monkeypatch.setattr(neighborhood, "largest_process", lambda: 2 * N)
+    other = pickle.loads(pickle.dumps(again))
+    for posterior in (other, again, other):
+        posterior.predict(NEW)
+    assert len(made) == 7
+
+
+def test_copies_of_rows_have_a_point_each_and_not_all_pairs(monkeypatch):
+    monkeypatch.setattr(num_neighbors, "PROCESS_FROM", 40)
+    x, y = np.repeat(X[:20], 3, axis=0), Y
+    posterior = inference.infer(jax.random.key(0), PRIORS["process"], GAUSSIAN, x, y, num_inducing="all")
+    assert (posterior.basis.size, posterior.target.neighborhood) == (20, None)
+    # A sampler that was asked for has something to draw.
+    posterior = inference.infer(
+        jax.random.key(0), PRIORS["process"], GAUSSIAN, X, Y, num_inducing="all", sampler="mala", num_particles=20
+    )
+    assert (posterior.basis.size, posterior.report.sampler) == (N, "mala")
 
 
 def test_more_rows_than_fit_are_refused_with_the_remedy(monkeypatch):
@@ -225,7 +286,7 @@ def test_the_estimator_takes_it_and_no_points_may_be_asked_for(monkeypatch):
     near = ko.ProjectedLangevinRegressor(n_inducing=0, n_neighbors=20).fit(X, Y)
     assert (near.posterior_.basis.size, near.posterior_.target.num_neighbors) == (0, 20)
     assert np.mean(np.square(near.predict(X) - model.predict(X))) < 0.01
-    with pytest.raises(InputError, match="at least 1"):
+    with pytest.raises(InputError, match="n_inducing=0` leaves everything to neighbours"):
         ko.ProjectedLangevinRegressor(n_inducing=0).fit(X, Y)
 
 
@@ -280,3 +341,19 @@ def test_many_rows_choose_the_family_on_an_accelerator(monkeypatch):
     assert isinstance(kernel, ko.kernels.Matern32)
     assert (report.strategy, report.num_rows, report.is_exact, report.converged) == ("exact", 500, True, True)
     assert 0.015 < float(noise.noise) < 0.025
+
+
+def test_a_search_on_an_accelerator_that_finds_nothing_changes_nothing(monkeypatch):
+    for name, value in (("EXACT_ROWS", 30), ("EXACT_BLOCK", 20), ("EXACT_BLOCKS", 2), ("DEVICE_ROWS", 50)):
+        monkeypatch.setattr(without_points, name, value)
+    monkeypatch.setattr(without_points, "platform", lambda: "gpu")
+    monkeypatch.setattr(without_points, "refined", lambda task, prior, found: found)
+    whole = exact.ExactEvaluator._block
+
+    def fails(self, number, vector):
+        return (-np.inf, np.full(len(vector), np.nan)) if len(self._blocks[0].y) == 50 else whole(self, number, vector)
+
+    monkeypatch.setattr(exact.ExactEvaluator, "_block", fails)
+    _, _, report = ko.fit_hyperparameters(jax.random.key(0), ko.kernels.Matern52(), lk.Gaussian(), X, Y)
+    assert (report.num_rows, report.is_exact) == (40, False)
+    assert np.isfinite(report.log_evidence)

@@ -11,8 +11,10 @@ of the one that is factorised, on an accelerator in its memory.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,6 +26,7 @@ from jaxtyping import Float
 from kosambi._core.lapack import clear_above, factorise
 from kosambi._core.linalg import all_blas_threads, host_blocks
 from kosambi._core.precision import compiled, lift
+from kosambi._core.programs import bucket
 from kosambi._core.threads import platform
 from kosambi._core.types import Array
 from kosambi.basis.local import Rows
@@ -32,6 +35,8 @@ from kosambi.priors import AbstractPrior
 
 # Numbers of one block of covariances: 2**24 float64 numbers are 128 MiB.
 _NUMBERS = 2**24
+# Where the system does not say how much memory there is.
+_UNKNOWN = 8 * 2**30
 MOST_ROWS = 46_000
 """An accelerator's libraries count the numbers of a matrix with 31 bits."""
 # Matrices that an accelerator holds while it factorises one, and the part of the memory that they may take.
@@ -54,7 +59,14 @@ def largest_process() -> int:
 
 
 def _host_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """The memory of the machine, or what a container may use of it."""
+    found = _UNKNOWN
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(ValueError, OSError):
+        # "max" where there is no limit.
+        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return found
 
 
 def check_process(num_rows: int) -> None:
@@ -90,7 +102,7 @@ class AllRows:
         if not np.all(np.isfinite(diagonal)):
             raise NumericalError(
                 f"The covariance of {len(rows.x)} rows has no Cholesky factor. Raise the noise, or take inducing "
-                "points."
+                "points without all rows as neighbours."
             )
         self.log_determinant = 2.0 * float(np.sum(np.log(diagonal)))
         """log det(I + W^½ R W^½)."""
@@ -135,7 +147,10 @@ class AllRows:
         self, x: Float[np.ndarray, "T D"], psi: Float[np.ndarray, "T M"]
     ) -> tuple[Float[np.ndarray, " T"], Float[np.ndarray, "T M"], Float[np.ndarray, " T"]]:
         """B(t − m), BΨ, and what the rows take from the variance, |L⁻¹ W^½ R_Xx|²; in blocks of inputs."""
-        values = self._solved
+        values, number = self._solved, len(x)
+        # Filled up, so that not every number of inputs compiles.
+        missing = bucket(number) - number
+        x, psi = (np.concatenate([part, np.repeat(part[:1], missing, axis=0)]) for part in (x, psi))
         products, removed = np.empty((len(x), values.shape[1])), np.empty(len(x))
         with jax.enable_x64(True):
             for part in host_blocks(len(x), max(1, _NUMBERS // len(self.rows.x))):
@@ -147,7 +162,7 @@ class AllRows:
                     cross = self.residual(x[part], psi[part])
                     products[part] = cross @ values
                     removed[part] = np.sum(np.square(self.whitened(cross.T)), axis=0)
-        return products[:, 0], products[:, 1:], removed
+        return products[:number, 0], products[:number, 1:], removed[:number]
 
     def _divide(self, values: Float[np.ndarray, "N K"], transposed: bool = False) -> Float[np.ndarray, "N K"]:
         """L⁻¹ values, or L⁻ᵀ values."""

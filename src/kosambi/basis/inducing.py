@@ -271,8 +271,13 @@ def as_num_inducing(name: str, value: object, *, allow_none: bool = False) -> in
         if value in ("auto", "all"):
             return value
         raise InputError(f'`{name}` must be a whole number, "all", "auto" or None (the same as "auto"). Got {value!r}.')
-    is_none = allow_none and isinstance(value, int) and not isinstance(value, bool) and value == 0
-    return 0 if is_none else as_count(name, value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value == 0:
+        if allow_none:
+            return 0
+        raise InputError(
+            f"`{name}=0` leaves everything to neighbours. Say how many, or take 1 inducing point at least."
+        )
+    return as_count(name, value)
 
 
 def distinct_rows(x: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " M"]:

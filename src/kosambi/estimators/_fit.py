@@ -33,6 +33,7 @@ from kosambi.learning.sizes import SUBSET, affordable
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import Posterior
 from kosambi.posterior.doubled import left_out_score
+from kosambi.samplers.run import is_for_closed_form
 from kosambi.target import Target
 from kosambi.target.neighbors import DEFAULT, NEIGHBORS
 
@@ -136,6 +137,9 @@ def _num_neighbors(settings: Settings, likelihood: AbstractLikelihood, rows: Row
     if settings.potential not in ("auto", NEIGHBORS):
         return 0, False
     enough = enough_neighbors(len(rows.y), likelihood)
+    if enough >= len(rows.y) and not is_for_closed_form(settings.sampler):
+        # All rows leave nothing to draw with the sampler that was asked for.
+        enough = 0
     if settings.potential == NEIGHBORS:
         return enough or DEFAULT, True
     return (enough if enough and is_open and not are_replicated(rows.x) else 0), False
@@ -166,10 +170,14 @@ def worse_than_constant(posterior: Posterior) -> str | None:
         return None
     return (
         f"Rows of the data are predicted with {score:.3g} nats per observation, and would be with {constant:.3g} by a "
-        f"constant distribution: the hyperparameters do not suit {target.basis.size} inducing points, or the inputs "
+        f"constant distribution: the hyperparameters do not suit {_model_in_words(target)}, or the inputs "
         "say nothing of the target. Look at the columns, or give a number, `n_inducing=1024`, with which "
         "hyperparameters are learned together, or a larger one."
     )
+
+
+def _model_in_words(target: Target) -> str:
+    return f"{target.basis.size} inducing points" if target.basis.size else "the data"
 
 
 def _left_out_score(posterior: Posterior) -> float | None:

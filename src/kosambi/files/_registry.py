@@ -25,7 +25,16 @@ from kosambi.files._estimators import SavedEstimator
 from kosambi.learning import FitReport
 from kosambi.learning.selected import Selection
 from kosambi.likelihoods.quadrature import Rule
-from kosambi.posterior import BasisExpansion, Clipping, MatheronDraws, ModeSummary, NearData, Posterior, Prediction
+from kosambi.posterior import (
+    AllData,
+    BasisExpansion,
+    Clipping,
+    MatheronDraws,
+    ModeSummary,
+    NearData,
+    Posterior,
+    Prediction,
+)
 from kosambi.posterior.certificate import Certificate
 from kosambi.priors import FunctionDraws, MeanFunction, Named, measures
 from kosambi.priors.functions import expansions
@@ -79,6 +88,7 @@ _OTHERS: Mapping[str, type] = {
     "draws.Named": Named,
     "posterior.BasisExpansion": BasisExpansion,
     "posterior.MatheronDraws": MatheronDraws,
+    "posterior.AllData": AllData,
     "posterior.NearData": NearData,
     "posterior.Clipping": Clipping,
     "posterior.ModeSummary": ModeSummary,

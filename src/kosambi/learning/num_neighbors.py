@@ -97,10 +97,16 @@ def is_process_affordable(num_rows: int) -> bool:
     return num_rows > PROCESS_FROM and platform() != "cpu" and num_rows <= largest_process()
 
 
-def may_be_process(num_rows: int, prior: AbstractPrior, likelihood: AbstractLikelihood, potential: str) -> bool:
-    """Whether the full process without coordinates can stand in the place of a point for each row."""
+def may_be_process(
+    x: Float[np.ndarray, "N D"], prior: AbstractPrior, likelihood: AbstractLikelihood, potential: str
+) -> bool:
+    """Whether the full process without coordinates can stand in the place of a point for each row.
+
+    Where most rows share their inputs with others, a point for each distinct one takes less.
+    """
     is_open = potential in ("auto", NEIGHBORS) and isinstance(prior, GaussianProcess)
-    return is_open and isinstance(likelihood, Gaussian) and num_rows > PROCESS_FROM
+    is_open = is_open and isinstance(likelihood, Gaussian) and PROCESS_FROM < len(x) <= largest_process()
+    return is_open and not are_replicated(x)
 
 
 def are_replicated(x: Float[np.ndarray, "N D"]) -> bool:

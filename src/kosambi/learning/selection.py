@@ -41,7 +41,7 @@ from kosambi.learning.leave_one_out import Scores, has_score, scores
 from kosambi.learning.selected import Selection
 from kosambi.learning.sizes import SMALLEST, by_variance, ladder, rounded_up
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
-from kosambi.priors import AbstractPrior
+from kosambi.priors import AbstractPrior, GaussianProcess
 from kosambi.target.target import as_weights, check_length
 
 TOLERANCE = 0.015
@@ -159,8 +159,9 @@ def select_inducing(
                 takes_all = cap >= FULL_FROM and left > FULL_SECONDS and distinct <= FULL_ROWS
             else:
                 takes_all = growth >= _GROWTH and distinct <= _GROWTH * cap and search.is_far(cap)
-            # All rows of Gaussian noise take one matrix of their pairs, and no other.
-            if takes_all and (distinct <= afford or isinstance(likelihood, Gaussian)):
+            # All rows of a process with Gaussian noise take one matrix of their pairs, and no other.
+            is_process = isinstance(likelihood, Gaussian) and isinstance(prior, GaussianProcess)
+            if takes_all and (distinct <= afford or (is_process and 8 * distinct**2 <= max_bytes)):
                 indices, chosen, reason = search.take_all(), distinct, "full"
                 break
             if growth < 1.5:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kosambi._core.threads import in_threads, platform
+from kosambi.basis.all_rows import largest_process
 from kosambi.kernels import column_scales
 from kosambi.learning.dense import SiteEvaluator
 from kosambi.learning.exact import ExactEvaluator
@@ -176,14 +177,18 @@ class WithoutPoints(AbstractStrategy):
     def _exactly(self, found: Found) -> Found:
         """The exact evidence of as many rows as an accelerator does in a fraction of a second."""
         start, task, bounds = found.model, self.task, found.bounds
-        rows = subset(task.generator, task.y, task.counts, DEVICE_ROWS, None)
+        # A search holds more matrices than a factorisation.
+        most = min(DEVICE_ROWS, int(0.75 * largest_process()))
+        rows = subset(task.generator, task.y, task.counts, most, None)
         begun = [(start, task.layout.vector(start))]
         if isinstance(start.kernel, AnyFamily):
             # Few rows may prefer a smoother family: what is rough about f is seen where rows lie close together.
             begun += self._other_families(start, int(start.kernel.family), begun[0][1])
-        found = best_search(task, found, begun, lambda model: self.evaluator((rows,), model, bounds), ENOUGH)
+        best = best_search(task, found, begun, lambda model: self.evaluator((rows,), model, bounds), ENOUGH)
+        if best is found:
+            return found
         number = len(np.intersect1d(rows, self.pool))
-        return dataclasses.replace(found, strategy=EXACT, num_rows=number, is_exact=number == len(self.pool))
+        return dataclasses.replace(best, strategy=EXACT, num_rows=number, is_exact=number == len(self.pool))
 
     def check(self, found: Found) -> Found:
         """Some rows, each predicted from the others, against a constant distribution; exact evidence only."""

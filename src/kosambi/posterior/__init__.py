@@ -3,7 +3,7 @@
 from kosambi.posterior._functions import BasisExpansion
 from kosambi.posterior._matheron import Clipping, MatheronDraws
 from kosambi.posterior._modes import ModeSummary
-from kosambi.posterior._near_functions import NearData
+from kosambi.posterior._near_functions import AllData, NearData
 from kosambi.posterior._predictive import LOW_SUPPORT
 from kosambi.posterior.certificate import Certificate, divergence_estimate
 from kosambi.posterior.comparison import Comparison, compare
@@ -13,6 +13,7 @@ from kosambi.posterior.prediction import Prediction
 
 __all__ = [
     "LOW_SUPPORT",
+    "AllData",
     "BasisExpansion",
     "Certificate",
     "Clipping",

@@ -26,6 +26,7 @@ from kosambi._core.precision import compiled, host_generator, public
 from kosambi._core.types import Array, Key
 from kosambi.samplers import LogEvidence, Particles, Report
 from kosambi.target import Target
+from kosambi.target.data_terms import QuadraticTerm
 from kosambi.target.modes import Modes, find_modes
 
 FEWEST_FOR_TAIL = 25
@@ -97,6 +98,9 @@ def log_evidence(target: Target, particles: Particles, report: Report | None) ->
     if particles.distribution is not None:
         mean, root = np.asarray(particles.distribution.mean), np.asarray(particles.distribution.root)
         value = -float(_potential(target, mean[None])[0]) + float(np.linalg.slogdet(root)[1])
+        if not isinstance(target.term, QuadraticTerm):
+            # There are no coordinates to integrate over, and the rest is that of sites.
+            return LogEvidence(value, np.nan, "sites")
         return LogEvidence(value, 0.0, "exact")
     mode_key, draw_key = _keys_of(particles)
     # Prior draws alone can all end in one mode of several, and the evidence would lack the others without a sign of it.

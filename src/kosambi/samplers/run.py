@@ -55,6 +55,15 @@ class Exact(AbstractSampler):
         return isinstance(target.term, QuadraticTerm) or not target.basis.size
 
 
+def is_for_closed_form(sampler: object) -> bool:
+    """Whether closed forms may take the place of steps: nothing else was asked for.
+
+    >>> is_for_closed_form("auto"), is_for_closed_form("mala")
+    (True, False)
+    """
+    return isinstance(sampler, Exact) or (isinstance(sampler, str) and sampler in ("auto", Exact.name))
+
+
 BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in (MALA, HMC, Exact, EulerMaruyama, Tempering)}
 LARGEST_FOR_TEMPERING = 50_000
 """Rows times coordinates up to which "auto" may take `Tempering` by itself."""
@@ -120,7 +129,7 @@ def sample(
     if not target.basis.size and not isinstance(chosen, Exact):
         raise InputError(
             f"This target has no coordinates, so there is nothing for `{type(chosen).__name__}` to draw: neighbours "
-            'say everything. Use sampler="auto".'
+            'say everything. Use sampler="auto", or take inducing points.'
         )
     if isinstance(chosen, Tempering) and dtype != np.float64:
         raise InputError('`Tempering` works in float64. Leave out `precision="float32"`.')

@@ -14,6 +14,7 @@ and one factorisation of all of them serves every input (`kosambi.basis.all_rows
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any, NamedTuple
 
@@ -24,13 +25,15 @@ from jaxtyping import Float, Int
 from kosambi._core.precision import Module
 from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
-from kosambi.basis.all_rows import AllRows
+from kosambi.basis.all_rows import AllRows, largest_process
 from kosambi.basis.local import Local, Rows, local_conditionals
 from kosambi.basis.neighbors import Nearest, find_neighbors, row_order
 from kosambi.kernels import column_scales
 
 # The outermost part of a neighbourhood, by volume, in which rows count less and less.
 _TAPERED = 0.2
+# A site of so small a precision, in units of the prior variance, says nothing: differences would have no digits left.
+_NOTHING = 1e-8
 SINGLE_ABOVE = 2**27
 """Numbers of ψ at the data above which they are stored in single precision: a gigabyte in double."""
 
@@ -145,11 +148,16 @@ class Neighborhood(Module):
         return conditional_of(self.local(basis, x, near), near.rows, offset, error)
 
     def all_rows(self, basis: AbstractBasis) -> AllRows:
-        """The factor of all rows; made once, and only the last one is kept, since it is large."""
-        if self not in _factors:
-            _factors.clear()
-            _factors[self] = AllRows(basis.prior, self._rows, np.asarray(self.location) - np.asarray(self.mean))
-        return _factors[self]
+        """The factor of all rows; made once, and kept as long as factors of others leave room for it."""
+        with _making:
+            known = _factors.get(self)
+            if known is None:
+                room = (largest_process() // 2) ** 2 - self.x.shape[0] ** 2
+                while _factors and sum(len(other.rows.x) ** 2 for other in _factors.values()) > room:
+                    _factors.pop(next(iter(_factors.keys())))
+                known = AllRows(basis.prior, self._rows, np.asarray(self.location) - np.asarray(self.mean))
+                _factors[self] = known
+            return known
 
     @property
     def _rows(self) -> Rows:
@@ -172,9 +180,10 @@ class Neighborhood(Module):
         with mean t_n − A_n(t − m − Ψw)/κ_n and variance 1/κ_n, which is that of f_n and 1/W_n together.
         """
         precision = np.asarray(self.precision)[rows]
-        if np.any(precision == 0):
+        says = precision * np.asarray(basis.prior.variance(np.asarray(self.x)[rows])) > _NOTHING
+        if not np.all(says):
             # A site that says nothing is no different when it is left out.
-            says, found = precision > 0, self.conditional(basis, np.asarray(self.x)[rows], Everything())
+            found = self.conditional(basis, np.asarray(self.x)[rows], Everything())
             for own, other in zip(found, self.left_out(basis, rows[says]), strict=True):
                 own[says] = other
             return found
@@ -195,7 +204,7 @@ class Neighborhood(Module):
         L⁻¹W^½(t − m − Ψw) are the errors of these predictions of sites, in units of their deviations L_nn/√W_n.
         """
         rows, precision = self.all_rows(basis), np.asarray(self.precision)
-        says = precision > 0
+        says = precision * np.asarray(basis.prior.variance(self.x)) > _NOTHING
         unit = np.where(says, rows.diagonal / np.sqrt(np.where(says, precision, 1.0)), 0.0)
         white = rows.whitened(np.column_stack([np.asarray(self.location) - np.asarray(self.mean), self.psi]))
         left = np.asarray(basis.prior.variance(self.x)) - np.sum(np.square(self.psi), axis=1)
@@ -203,10 +212,12 @@ class Neighborhood(Module):
         return Conditional(
             np.where(says[:, None], white[:, 1:] * unit[:, None], np.asarray(self.psi)),
             np.asarray(self.location) - white[:, 0] * unit,
-            np.where(says, own, np.maximum(left, 0.0)),
+            np.maximum(np.where(says, own, left), 0.0),
         )
 
 
+# One thread makes a factor, and the others wait for it.
+_making = threading.RLock()
 _factors: weakref.WeakKeyDictionary[Neighborhood, AllRows] = weakref.WeakKeyDictionary()
 _searches: weakref.WeakKeyDictionary[Neighborhood, Nearest] = weakref.WeakKeyDictionary()
 
@@ -241,9 +252,9 @@ def conditional_of(
     return Conditional(found.psi, offset + np.einsum("tk,tk->t", found.weights, error[index]), found.variance)
 
 
-def features_at_rows(basis: AbstractBasis, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N M"]:
-    """Ψ as it is stored: in single precision where there is very much of it."""
-    if len(x) * basis.size <= SINGLE_ABOVE:
+def features_at_rows(basis: AbstractBasis, x: Float[np.ndarray, "N D"], num_neighbors: int) -> Float[np.ndarray, "N M"]:
+    """Ψ as it is stored: in single precision where there is very much of it, unless all pairs of rows are more."""
+    if len(x) * basis.size <= SINGLE_ABOVE or num_neighbors >= len(x):
         return np.asarray(basis.whitened_mean(x))
     found = np.empty((len(x), basis.size), dtype=np.float32)
     size = max(1, SINGLE_ABOVE // (16 * basis.size))

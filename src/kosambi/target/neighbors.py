@@ -88,7 +88,7 @@ def neighbor_potential(
     """The rows with their sites, and the data's part of the potential."""
     x, y = np.asarray(x), np.asarray(y)
     scales = neighborhood_scales(basis, x)
-    psi, mean = features_at_rows(basis, x), np.array(at_rest(basis.prior.mean_at(x)))
+    psi, mean = features_at_rows(basis, x, num_neighbors), np.array(at_rest(basis.prior.mean_at(x)))
     counts = np.ones(len(y)) if weights is None else np.asarray(weights)
     if isinstance(likelihood, Gaussian):
         noise = np.square(np.broadcast_to(np.asarray(likelihood.noise), y.shape))

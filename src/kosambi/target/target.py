@@ -100,6 +100,11 @@ class Target(Module):
             self.kind, num_nodes = _better_kind(basis, likelihood, self.x, self.y, self.weights, num_nodes)
         self.neighborhood = None
         number = _as_number(self.kind, num_neighbors)
+        if not basis.size and not number:
+            raise InputError(
+                "There are no inducing points and no neighbours, so that nothing would see the data. Give "
+                "`num_neighbors`, or inducing points."
+            )
         offset = at_rest(basis.prior.mean_at(self.x))
         with one_blas_thread(basis.size):
             # Formed once: a triangular solve for every particle at every step would cost as much as the data.
