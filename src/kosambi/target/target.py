@@ -101,10 +101,7 @@ class Target(Module):
         self.neighborhood = None
         number = _as_number(self.kind, num_neighbors)
         if not basis.size and not number:
-            raise InputError(
-                "There are no inducing points and no neighbours, so that nothing would see the data. Give "
-                "`num_neighbors`, or inducing points."
-            )
+            raise InputError("Without inducing points and neighbours nothing would see the data. Give one of the two.")
         offset = at_rest(basis.prior.mean_at(self.x))
         with one_blas_thread(basis.size):
             # Formed once: a triangular solve for every particle at every step would cost as much as the data.
