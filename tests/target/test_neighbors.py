@@ -125,6 +125,35 @@ def test_draws_with_mala_and_predictions(name):
     assert np.all(np.isfinite(posterior.log_predictive_density(NEW, y[:9])))
 
 
+def test_sites_of_heavy_tails_have_the_moments_of_their_factors_and_outliers_say_nothing():
+    likelihood, y = LIKELIHOODS["heavy"]
+    target = ko.Target(basis_of(PRIORS["process"]), likelihood, X, y, "neighbors", num_neighbors=N)
+    site, rows = target.neighborhood.precision, target.neighborhood
+    is_outlier = np.arange(N) % 10 == 0
+    # An observation of this noise says (ν + 1)/(ν + 3)/scale² on average.
+    usual = 5.0 / 7.0 / 0.04
+    assert 0.5 * usual < np.median(site[~is_outlier]) < 1.3 * usual
+    assert np.max(site[is_outlier]) < 0.02 * usual
+    # All others as neighbours: a grid knows the moments of each factor times what they say.
+    everything, given = np.arange(N), rows.left_out(target.basis, np.arange(N))
+    particles, _ = ko.sample(jax.random.key(0), target, num_particles=2000)
+    w = np.asarray(particles.whitened)
+    mean = given.offset + given.psi @ w.mean(axis=0)
+    variance = given.variance + np.var(w @ given.psi.T, axis=0)
+    grid = np.linspace(-8.0, 8.0, 4001)
+    for n in everything[~is_outlier][::6]:
+        z = mean[n] + np.sqrt(variance[n]) * grid
+        logs = -likelihood.cost(y[n], z) - 0.5 * grid**2
+        density = np.exp(logs - np.max(logs))
+        density /= density.sum()
+        centre = density @ z
+        spread = density @ np.square(z - centre)
+        together = 1.0 / (1.0 / variance[n] + site[n])
+        assert together == pytest.approx(spread, rel=0.25)
+        matched = together * (mean[n] / variance[n] + site[n] * rows.location[n])
+        assert abs(matched - centre) < 0.3 * np.sqrt(spread)
+
+
 def test_neighbors_need_one_factor_for_each_observation():
     basis, y = basis_of(PRIORS["process"]), np.ones(N)
     joint = lk.CustomJoint(lambda y, f: jax.numpy.sum((y - f) ** 2))

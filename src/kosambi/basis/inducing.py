@@ -274,9 +274,7 @@ def as_num_inducing(name: str, value: object, *, allow_none: bool = False) -> in
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and value == 0:
         if allow_none:
             return 0
-        raise InputError(
-            f"`{name}=0` leaves everything to neighbours. Say how many, or take 1 inducing point at least."
-        )
+        raise InputError(f"`{name}` must be at least 1. Got 0, which leaves everything to neighbours: say how many.")
     return as_count(name, value)
 
 

@@ -5,7 +5,13 @@ Variational: with q(f_n) = N(f̂_n, v_n) what is known of f_n given all data,
     W_n = E_q c''(y_n, f_n),   t_n = f̂_n − E_q c'(y_n, f_n)/W_n
 
 (Opper and Archambeau 2009). Where a cost is not convex its curvature would turn an outlier into a confident site at f̂;
-there W_n is that of a parabola above the cost (for Student's noise E_q c'/(f − y)), and t_n about y_n.
+there W_n is first that of a parabola above the cost (for Student's noise E_q c'/(f − y)), and t_n about y_n. That is
+too narrow for ordinary rows. So in the end a site has the moments of its own factor (expectation propagation, Minka
+2001): with N(μ, v) what all others say of f_n, s and k the first two derivatives of −log E exp(−c) in μ,
+
+    W_n = max(k/(1 − v k), 0),   t_n = μ − v s − s/W_n,
+
+which is next to nothing for an outlier.
 
 q follows from the sites by what the coordinates and the m nearest of all *other* rows say, and the own site:
 
@@ -32,6 +38,7 @@ from kosambi._core.types import Array
 from kosambi.basis.local import LocalSystems, Rows, unexplained
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.marginals import Site
+from kosambi.likelihoods.quadrature import Rule
 from kosambi.priors import AbstractPrior
 from kosambi.target.device_rounds import DeviceRows, has_room, marginals_on_device, systems_on_device
 from kosambi.target.neighborhood import Conditional, conditional_of
@@ -47,6 +54,10 @@ _FIRST_VARIANCE, _SMALLEST_VARIANCE = 0.25, 1e-10
 # The smallest precision of a site that counts, over that of the prior: it keeps the slope of a saturated label.
 _SMALLEST_PRECISION = 1e-8
 _SMALLEST_STEP = 0.125
+MAX_MATCHED = 30
+"""Updates that give sites the moments of their factors, where costs are not convex."""
+# What is left, at least, where the own site is taken from q, and a part of what is known where it is added.
+_SMALLEST_SHARE = 0.02
 
 
 Marginals = Callable[[Site], tuple[np.ndarray, np.ndarray]]
@@ -106,7 +117,39 @@ def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Da
         mean = mean + step * (new_mean - mean)
         variance = np.maximum(variance + step * (new_variance - variance), floor)
         site = _sites(likelihood, data, mean, variance)
-    return Settled(site, rounds, int(np.sum(~(moved[counts] <= ROUGHLY))))
+    found = Settled(site, rounds, int(np.sum(~(moved[counts] <= ROUGHLY))))
+    return found if likelihood.is_convex or found.num_unsettled else _matched(likelihood, data, found, marginals)
+
+
+def _matched(likelihood: AbstractLikelihood, data: Data, found: Settled, marginals: Marginals) -> Settled:
+    """Sites with the moments of their factors; those that were `found` where this does not settle."""
+    site, counts = found.site, data.weights > 0
+    before, _ = marginals(site)
+    least = _SMALLEST_PRECISION / np.maximum(data.variance, np.finfo(float).tiny)
+    for number in range(MAX_MATCHED):
+        mean, variance = marginals(site)
+        variance = np.maximum(variance, _SMALLEST_VARIANCE * data.variance)
+        # What the others say: q without the own site.
+        share = np.maximum(1.0 - site.precision * variance, _SMALLEST_SHARE)
+        wide = variance / share
+        centre = mean + wide * site.precision * (mean - site.location)
+        deviation = np.sqrt(wide)
+        rule = likelihood.marginal_rule(deviation[counts], None)
+        with jax.enable_x64(True):
+            slope, second = map(np.asarray, _factor_slopes(likelihood, data.y, data.weights, centre, deviation, rule))
+        precision = np.maximum(second / np.maximum(1.0 - wide * second, _SMALLEST_SHARE), least)
+        # Half of the way, in precisions and precisions times locations.
+        new = 0.5 * (site.precision + precision)
+        pulled = 0.5 * (site.precision * site.location + precision * (centre - wide * slope) - slope)
+        is_known = counts & np.isfinite(new) & np.isfinite(pulled)
+        site = Site(
+            np.where(is_known, new, site.precision), np.where(is_known, pulled / np.maximum(new, least), site.location)
+        )
+        moved = np.abs(mean - before) / np.sqrt(variance)
+        before = mean
+        if number > 1 and _has_settled(moved[counts]):
+            return found._replace(site=site, rounds=found.rounds + number + 1)
+    return found
 
 
 def _has_settled(moved: Float[np.ndarray, " N"]) -> bool:
@@ -195,6 +238,15 @@ def _spread(psi: np.ndarray, factor: np.ndarray) -> np.ndarray:
     from scipy.linalg import solve_triangular
 
     return np.sum(np.square(solve_triangular(factor, psi.T, lower=True, check_finite=False)), axis=0)
+
+
+@compiled
+def _factor_slopes(
+    likelihood: AbstractLikelihood, y: Array, weights: Array, mean: Array, deviation: Array, rule: Rule
+) -> tuple[Array, Array]:
+    """The first two derivatives of −log E exp(−weight·c) in the mean of f."""
+    found = likelihood.raw_marginal(y, weights, mean, deviation, None, rule)
+    return found.slope, found.second
 
 
 @compiled
