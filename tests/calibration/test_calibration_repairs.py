@@ -106,6 +106,7 @@ def test_temper_never_makes_it_worse_and_says_when_it_is_at_its_bound():
     assert same.nll_after <= same.nll_before
 
 
+@pytest.mark.slow
 def test_stretched_law_is_one_law():
     """Density, distribution, quantiles, moments and CRPS of the stretched law agree with each other."""
     base = prediction_of(lk.StudentT(5.0, 0.6))

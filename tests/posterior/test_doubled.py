@@ -57,6 +57,7 @@ def test_divergence_of_one_coordinate_against_quadrature(likelihood):
     assert found.bound is None
 
 
+@pytest.mark.slow
 def test_more_nodes_integrate_better():
     posterior = posterior_of(Poisson(), RNG.poisson(np.exp(F)).astype(float), 3, num_points=1, num_particles=64)
     few, many = posterior.certificate(num_nodes=13), posterior.certificate(num_nodes=64)

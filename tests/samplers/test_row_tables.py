@@ -106,6 +106,7 @@ def test_particles_out_of_reach_are_found_out(monkeypatch):
     assert report.gradient_evaluations >= report.steps
 
 
+@pytest.mark.slow
 def test_the_law_of_draws_with_tables(monkeypatch):
     used = watched_frames(monkeypatch)
     # Few points, so that what they leave open matters and the two potentials differ.

@@ -178,7 +178,11 @@ def test_the_certificate_says_what_it_is_and_arviz_takes_it():
 
 @pytest.mark.parametrize(
     ("likelihood", "y"),
-    [(GAUSSIAN, Y), (lk.Bernoulli(), (Y > 0.3).astype(float)), (lk.StudentT(4.0, 0.2), Y)],
+    [
+        (GAUSSIAN, Y),
+        (lk.Bernoulli(), (Y > 0.3).astype(float)),
+        pytest.param(lk.StudentT(4.0, 0.2), Y, marks=pytest.mark.slow),
+    ],
     ids=["gaussian", "labels", "heavy"],
 )
 @pytest.mark.parametrize("number", [12, pytest.param(N, marks=pytest.mark.slow)])
