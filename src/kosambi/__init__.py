@@ -71,6 +71,7 @@ _MODULES = {
     "errors": "errors",
     "estimators": "estimators",
     "files": "files",
+    "hyperpriors": "learning.hyperpriors",
     "inducing": "basis.inducing",
     "kernels": "kernels",
     "learning": "learning",
@@ -85,10 +86,12 @@ _MODULES = {
     "target": "target",
 }
 _PLACES = {
+    "AveragedPosterior": "posterior",
     "FitReport": "learning",
     "FunctionDraws": "priors",
     "GaussianProcess": "priors",
     "GaussianRandomElement": "priors",
+    "HyperparameterDraws": "learning",
     "InducingBasis": "basis",
     "Named": "priors",
     "NystromBasis": "basis",
@@ -99,6 +102,7 @@ _PLACES = {
     "ProjectedLangevinRegressor": "estimators",
     "RitzBasis": "basis",
     "Target": "target",
+    "average": "averaging",
     "compare": "posterior",
     "fit_hyperparameters": "learning",
     "infer": "inference",

@@ -63,7 +63,7 @@ def crps(prediction: PredictiveDistribution, y: ArrayLike) -> Float[Array, " N"]
         return _of_labels(prediction, y)
     if prediction.likelihood.is_discrete:
         return _of_counts(prediction, y)
-    if isinstance(prediction.likelihood, Gaussian):
+    if isinstance(prediction.likelihood, Gaussian) and prediction.component_deviation.ndim == 1:  # type: ignore[attr-defined]
         return _of_normal_components(prediction, y)
     return _by_integration(prediction, y)
 

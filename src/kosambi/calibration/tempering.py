@@ -143,16 +143,7 @@ def _tempered(prediction: Any, kind: str, factor: float) -> Any:
         return StretchedPrediction(prediction, factor)
     if kind == "temperature":
         return TemperedLabels(prediction, factor)
-    root, means = np.sqrt(factor), prediction.component_means
-    centre = np.mean(means, axis=0)
-    return type(prediction)(
-        prediction.likelihood,
-        centre + root * (means - centre),
-        root * prediction.component_deviation,
-        prediction.support,
-        prediction.warnings,
-        is_noise_known=prediction.is_noise_known,
-    )
+    return prediction.with_latent_factor(factor)
 
 
 def _score(prediction: PredictiveDistribution, y: Array, kind: str) -> Callable[[float], float]:

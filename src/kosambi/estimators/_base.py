@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -132,15 +132,17 @@ class AbstractEstimator(BaseEstimator):
             n_samples: how many; above the number of draws that were fitted, a draw occurs again with another residual.
             random_state: a seed, a generator or None.
         """
-        return np.moveaxis(
-            self._functions(self.transform_inputs(X), n_samples, random_key(random_state, FUNCTIONS)), 0, 1
-        )
+        f, _ = self._functions(self.transform_inputs(X), n_samples, random_key(random_state, FUNCTIONS))
+        return np.moveaxis(f, 0, 1)
 
-    def _functions(self, x: Float[np.ndarray, "N D"], n_samples: int, key: Key) -> Float[np.ndarray, "S N *C"]:
+    def _functions(
+        self, x: Float[np.ndarray, "N D"], n_samples: int, key: Key
+    ) -> tuple[Float[np.ndarray, "S N *C"], Int[np.ndarray, " S"]]:
+        """Values of functions, and the numbers of their particles."""
         number, size = as_count("n_samples", n_samples), self.posterior_.num_particles
         # A kernel without features can still be drawn at the inputs that are asked for.
         at = x if expand(self.posterior_.prior.kernel) is None else None
-        found = []
+        found, numbers = [], []
         for key_batch in jax.random.split(key, -(-number // size)):
             wanted = min(number, size)
             number -= wanted
@@ -150,24 +152,22 @@ class AbstractEstimator(BaseEstimator):
             which = np.linspace(0, size - 1, wanted).round().astype(int)
             chosen = draws if wanted == size else draws[which]
             found.append(np.asarray(chosen(padded_inputs(x)))[:, : len(x)])
-        return np.concatenate(found)
+            numbers.append(which)
+        return np.concatenate(found), np.concatenate(numbers)
+
+    def _observations(self, X: Any, n_samples: int, random_state: Any) -> np.ndarray:
+        """Observations drawn at the rows of X, (n_samples, n), each row along one function."""
+        key_functions, key_noise = jax.random.split(random_key(random_state, OBSERVATIONS))
+        f, numbers = self._functions(self.transform_inputs(X), n_samples, key_functions)
+        return np.asarray(self.posterior_.draw_observations(key_noise, f, numbers))
 
     def _prediction(self, x: Float[np.ndarray, "N D"]) -> Prediction:
-        full = self.posterior_.predict(padded_inputs(x))
-        return Prediction(
-            full.likelihood,
-            np.ascontiguousarray(full.component_means[:, : len(x)]),
-            full.component_deviation[: len(x)],
-            full.support[: len(x)],
-            full.warnings,
-            is_noise_known=full.is_noise_known,
-        )
+        return self.posterior_.predict(padded_inputs(x)).first(len(x))
 
     def _in_blocks(self, X: Any, summary: Callable[..., np.ndarray], *values: np.ndarray, axis: int = 0) -> np.ndarray:
         """A summary of the predictions for all rows, and of `values` of them; predictions are never all in memory."""
         x = self.transform_inputs(X)
-        known, latents = self.posterior_.particles.distribution, self.posterior_.likelihood.num_latents
-        components = latents * (1 if known is not None else self.posterior_.num_particles)
+        components = self.posterior_.likelihood.num_latents * self.posterior_.num_components
         size = max(1, _VALUES_AT_ONCE // components)
         blocks = [slice(start, start + size) for start in range(0, len(x), size)]
         parts = [summary(self._prediction(x[block]), *(value[block] for value in values)) for block in blocks]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 import warnings
 
+import jax
 import numpy as np
 
 from kosambi._core.precision import host_generator
 from kosambi._core.programs import split
 from kosambi._core.types import Key
+from kosambi.averaging import average
 from kosambi.basis import inducing
 from kosambi.errors import HyperparameterWarning, TruncationWarning
 from kosambi.estimators._learn import Settings, learned, leaves_much, with_last_word
@@ -31,8 +33,9 @@ from kosambi.learning.num_neighbors import (
 )
 from kosambi.learning.sizes import SUBSET, affordable
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
-from kosambi.posterior import Posterior
+from kosambi.posterior import AveragedPosterior, Posterior
 from kosambi.posterior.doubled import left_out_score
+from kosambi.priors import GaussianProcess
 from kosambi.samplers.run import is_for_closed_form
 from kosambi.target import Target
 from kosambi.target.neighbors import DEFAULT, NEIGHBORS
@@ -41,6 +44,8 @@ from kosambi.target.neighbors import DEFAULT, NEIGHBORS
 _CHECKED_FROM, _CHECKED = 4, 2000
 # Where each is predicted from all others, which takes a product with all pairs of rows.
 _CHECKED_ALL = 200
+# What is folded into a fit's key for the models of an average; far from the numbers of its other keys.
+_FOR_AVERAGES = 2**29
 MANY_ROWS = 2000
 """Rows above which closed forms are not filled up, which would be for nothing and is not cheap."""
 # Nats per observation that are no difference: inputs that say nothing leave a constant.
@@ -55,6 +60,7 @@ def fitted(
     `likelihood` is that of standardised observations; (location, scale) is (0, 1) where there are no such.
     """
     key_learn, key_points, key_held, key_draw = split(key, 4)
+    key_average = jax.random.fold_in(key, _FOR_AVERAGES)
     began, filled = time.perf_counter(), padded(rows)
     number = settings.num_points
     number = _at_most(number, rows) if isinstance(number, int) else number
@@ -62,13 +68,13 @@ def fitted(
     # Points, or all rows, as `infer` finds.
     is_left_open = not near and not settings.asks_for_neighbors and settings.n_neighbors != 0
     few = affordable(len(rows.y), likelihood) if number == "auto" and not near else None
-    is_learned = settings.hyperparameters == "evidence"
+    is_learned, num_draws = settings.is_learned, settings.num_draws(likelihood, len(rows.y), near > 0)
     if few is not None and not isinstance(likelihood, Gaussian):
         # So many rows are learned from with the points that then carry the draws.
         number, few = (_at_most(few, rows) if is_learned else number), None
     z = (filled.y - location) / scale
     limit = SUBSET if few is not None else None
-    model = learned(key_learn, settings, likelihood, rows, filled, z, number or "auto", limit)
+    model = learned(key_learn, settings, likelihood, rows, filled, z, number or "auto", limit, num_draws)
     points, chosen = model.points if isinstance(number, int) else None, None
     if number == 0:
         points = rows.x[:0]
@@ -95,27 +101,21 @@ def fitted(
             )
     elif number == "auto" and not is_asked:
         near = 0
-    given = in_units(model.likelihood, location, scale)
-    final = model.likelihood if given is None else given
-    prior = prior_in_units(model.prior.kernel, np.asarray(model.prior.mean), final, location, scale)
+    prior, final = _in_units(model.prior, model.likelihood, location, scale)
     # Neighbours are found once, among the rows as they are, and nothing is compiled for the closed form of all rows.
     is_near = near > 0 or settings.potential == NEIGHBORS
     is_plain = is_near or (isinstance(likelihood, Gaussian) and len(rows.y) > MANY_ROWS)
     data = rows if is_plain else filled
-    posterior = infer(
-        key_draw,
-        prior,
-        final,
-        data.x,
-        data.y,
-        weights=data.weights if not is_plain or rows.has_weights else None,
-        sampler=settings.sampler,
-        potential=settings.potential,
-        num_neighbors="auto" if is_left_open else near,
-        num_particles=settings.n_samples,
-        progress=settings.progress,
-        **({"num_inducing": number} if points is None else {"inducing_points": points}),
-    )
+    options = {
+        "weights": data.weights if not is_plain or rows.has_weights else None,
+        "sampler": settings.sampler,
+        "potential": settings.potential,
+        "num_neighbors": "auto" if is_left_open else near,
+        "num_particles": settings.n_samples,
+        "progress": settings.progress,
+    }
+    place = {"num_inducing": number} if points is None else {"inducing_points": points}
+    posterior = infer(key_draw, prior, final, data.x, data.y, **options, **place)
     if is_near and chosen is not None:
         seconds = time.perf_counter() - began
         posterior.selection = (
@@ -123,10 +123,25 @@ def fitted(
             if len(chosen)
             else of_all_rows(near, seconds)
         )
-    posterior = posterior if is_plain else _without_padding(posterior, rows)
+    whole, posterior = posterior, posterior if is_plain else _without_padding(posterior, rows)
     if (note := worse_than_constant(posterior)) is not None:
         warnings.warn(note, HyperparameterWarning, stacklevel=6)
+    if model.report is not None and (draws := model.report.draws) is not None:
+        models = [_in_units(*each, location, scale) for each in zip(draws.priors, draws.likelihoods, strict=True)]
+        draws = draws.with_models(models, (prior, final))
+        parts = average(key_average, draws, data.x, data.y, point=whole, **options).components
+        parts = parts if is_plain else tuple(_without_padding(part, rows) for part in parts)
+        posterior = AveragedPosterior(posterior, parts, draws)
     return posterior, model.report
+
+
+def _in_units(
+    prior: GaussianProcess, likelihood: AbstractLikelihood, location: float, scale: float
+) -> tuple[GaussianProcess, AbstractLikelihood]:
+    """A model of standardised observations in the units of y."""
+    given = in_units(likelihood, location, scale)
+    final = likelihood if given is None else given
+    return prior_in_units(prior.kernel, np.asarray(prior.mean), final, location, scale), final
 
 
 def _num_neighbors(settings: Settings, likelihood: AbstractLikelihood, rows: Rows, is_open: bool) -> tuple[int, bool]:

@@ -26,7 +26,7 @@ from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.priors import GaussianProcess
 from kosambi.target.neighbors import NEIGHBORS
 
-METHODS = ("evidence", "paper", None)
+METHODS = ("auto", "evidence", "average", "paper", None)
 FAMILIES: dict[str, type[AbstractRadial]] = {
     "matern32": Matern32,
     "matern52": Matern52,
@@ -34,6 +34,11 @@ FAMILIES: dict[str, type[AbstractRadial]] = {
     "rbf": SquaredExponential,
 }
 """Kernels by name, with a lengthscale for each column."""
+AVERAGED_ROWS, AVERAGED_STEPPED = 1000, 200
+"""Rows up to which "auto" averages over hyperparameters: with Gaussian noise, and where draws need steps. With more
+rows the data leave little open, least of all labels, and an evaluation of the evidence takes long."""
+CLOSED_DRAWS, STEPPED_DRAWS = 20, 10
+"""Draws of hyperparameters that are averaged over, likewise."""
 # The smallest step between observations, in standard deviations, above which they are rounded coarsely.
 _COARSE = 0.1
 # Points that explain all but this part of the prior variance at the data are enough.
@@ -63,6 +68,18 @@ class Settings:
         """M as it was asked for, checked; none at all only where neighbours are to say everything."""
         return inducing.as_num_inducing("n_inducing", self.n_inducing, allow_none=self.asks_for_neighbors)
 
+    @property
+    def is_learned(self) -> bool:
+        """Whether hyperparameters are learned by the evidence, averaged over or not."""
+        return self.hyperparameters in ("auto", "evidence", "average")
+
+    def num_draws(self, likelihood: AbstractLikelihood, num_rows: int, has_neighbors: bool) -> int:
+        """How many draws of the hyperparameters to average over; none where the best ones are enough."""
+        is_gaussian = isinstance(likelihood, Gaussian)
+        is_small = num_rows <= (AVERAGED_ROWS if is_gaussian else AVERAGED_STEPPED) and not has_neighbors
+        is_wanted = self.hyperparameters == "average" or (self.hyperparameters == "auto" and is_small)
+        return (CLOSED_DRAWS if is_gaussian else STEPPED_DRAWS) if is_wanted else 0
+
     def check(self) -> None:
         """Refuse what no later call would name by its name here."""
         known = self.kernel is None or isinstance(self.kernel, AbstractKernel)
@@ -73,7 +90,10 @@ class Settings:
                 f"the evidence prefers. Got {self.kernel!r}."
             )
         if self.hyperparameters not in METHODS:
-            raise InputError(f'`hyperparameters` must be "evidence", "paper" or None. Got {self.hyperparameters!r}.')
+            raise InputError(
+                '`hyperparameters` must be "auto", "evidence", "average", "paper" or None. '
+                f"Got {self.hyperparameters!r}."
+            )
         _ = self.num_points
 
         as_count("n_samples", self.n_samples)
@@ -102,11 +122,12 @@ def learned(
     z: np.ndarray,
     number: int | str,
     max_rows: int | None,
+    num_draws: int = 0,
 ) -> Model:
     """The model with hyperparameters that were learned from `rows`, or as it was given.
 
     `filled` are the rows with copies of weight zero, `z` their standardised observations; `number` and `max_rows` are
-    those of `fit_hyperparameters`.
+    those of `fit_hyperparameters`, and so is `num_draws`.
     """
     kernel = settings.kernel
     if kernel is None or isinstance(kernel, str):
@@ -117,7 +138,7 @@ def learned(
     has_mean = in_units(likelihood, 0.0, 1.0) is None and likelihood.num_latents == 1 and not likelihood.is_even
     rough = np.asarray(likelihood.raw_rough_latent(rows.y)) if has_mean else np.zeros(1)
     prior = GaussianProcess(kernel, mean=float(np.average(rough, weights=rows.weights if has_mean else None)))
-    method = settings.hyperparameters
+    method = "evidence" if settings.is_learned else settings.hyperparameters
     if method is not None and (len(rows.y) < 2 or np.ptp(rows.y) == 0 or not np.any(np.ptp(rows.x, axis=0) > 0)):
         warnings.warn(
             "Neither all inputs nor all observations may be equal for hyperparameters to be learned, nor may there be "
@@ -151,6 +172,7 @@ def learned(
         max_rows=max_rows,
         choose_family=settings.kernel is None,
         freeze=() if has_mean else ("mean",),
+        num_draws=num_draws,
         progress=settings.progress,
     )
     return Model(found, likelihood, report)

@@ -14,7 +14,7 @@ from kosambi._core.precision import compiled
 from kosambi._core.programs import bucket
 from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
-from kosambi.posterior import Posterior
+from kosambi.posterior import AveragedPosterior, Posterior
 
 EXTREME = 100.0
 """Half widths between the quartiles beyond which a cell looks like a mistake; of normal numbers none are beyond ten."""
@@ -106,6 +106,10 @@ def latent_covariance(posterior: Posterior, x: Float[np.ndarray, "N D"]) -> Floa
 
     Cov(w) is that of the normal distribution of the draws where it is known, and of the draws themselves otherwise.
     """
+    if isinstance(posterior, AveragedPosterior):
+        every = [latent_covariance(component, x) for component in posterior.components]
+        means = np.stack([component.predict(x).mean for component in posterior.components])
+        return np.mean(every, axis=0) + np.cov(means, rowvar=False, bias=True)
     known = posterior.particles.distribution
     if known is not None:
         root = np.asarray(known.root)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import ClassifierMixin
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from kosambi._core.checks import as_level
 from kosambi.errors import InputError
-from kosambi.estimators._base import OBSERVATIONS, AbstractEstimator, random_key
+from kosambi.estimators._base import AbstractEstimator
 from kosambi.estimators.regressor import checked_weights
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Categorical
@@ -74,7 +73,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         n_inducing: int | str | None = "auto",
         n_neighbors: int | str | None = "auto",
         n_samples: int = 100,
-        hyperparameters: str | None = "evidence",
+        hyperparameters: str | None = "auto",
         sampler: str | AbstractSampler = "auto",
         potential: str = "auto",
         progress: bool | None = None,
@@ -174,10 +173,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Labels drawn at the rows of X: (n, n_samples); each column goes along one function."""
-        key_functions, key_noise = jax.random.split(random_key(random_state, OBSERVATIONS))
-        f = self._functions(self.transform_inputs(X), n_samples, key_functions)
-        drawn = np.asarray(self.posterior_.likelihood.draw(key_noise, f)).T
-        return self.classes_[drawn.astype(int)]
+        return self.classes_[self._observations(X, n_samples, random_state).T.astype(int)]
 
 
 def _probabilities(prediction: Prediction) -> Float[np.ndarray, "n C"]:
@@ -201,7 +197,7 @@ def _probability_interval(prediction: Prediction, coverage: float) -> Float[np.n
     noise = _normal_points(_RESIDUAL_POWER, means.shape[2:])[:, None]
     parts = []
     for point in range(prediction.num_points):
-        f = means[:, point] + deviation[point] * noise
+        f = means[:, point] + np.reshape(deviation[..., point], (-1, 1)) * noise
         shares = _shares(likelihood, f.reshape(-1, *means.shape[2:]))
         parts.append(np.quantile(shares, [tail, 1.0 - tail], axis=0))
     return np.stack(parts, axis=1)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from kosambi.errors import InputError
-from kosambi.estimators._base import COVARIANCE, OBSERVATIONS, AbstractEstimator, random_key
+from kosambi.estimators._base import COVARIANCE, AbstractEstimator, random_key
 from kosambi.estimators._models import as_likelihood, in_units
 from kosambi.estimators._rows import latent_covariance, location_and_scale
 from kosambi.kernels import AbstractKernel
@@ -71,7 +70,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         n_inducing: int | str | None = "auto",
         n_neighbors: int | str | None = "auto",
         n_samples: int = 100,
-        hyperparameters: str | None = "evidence",
+        hyperparameters: str | None = "auto",
         sampler: str | AbstractSampler = "auto",
         potential: str = "auto",
         progress: bool | None = None,
@@ -150,9 +149,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Float[np.ndarray, "n S"]:
         """Observations drawn at the rows of X: (n, n_samples); each column goes along one function."""
-        key_functions, key_noise = jax.random.split(random_key(random_state, OBSERVATIONS))
-        f = self._functions(self.transform_inputs(X), n_samples, key_functions)
-        return np.ascontiguousarray(np.asarray(self.posterior_.likelihood.draw(key_noise, f)).T)
+        return np.ascontiguousarray(self._observations(X, n_samples, random_state).T)
 
     def _with_covariance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Cov(y_i, y_j): that of E[y | f] off the diagonal, of the observation on it."""
@@ -164,7 +161,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         else:
             # E[y | f] is no linear function of f, or near data make its covariance a sum over pairs of neighbours: it
             # is that over functions drawn.
-            f = self._functions(x, self.posterior_.num_particles, random_key(self.random_state, COVARIANCE))
+            f, _ = self._functions(x, self.posterior_.num_particles, random_key(self.random_state, COVARIANCE))
             covariance = np.atleast_2d(np.cov(np.asarray(likelihood.observation_mean(f)), rowvar=False, bias=True))
         np.fill_diagonal(covariance, np.square(_deviation(prediction)))
         return _mean(prediction), covariance

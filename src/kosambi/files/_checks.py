@@ -19,7 +19,7 @@ from kosambi.files._registry import FaultError, fields_of, names
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood, Custom, CustomJoint, Gaussian
 from kosambi.likelihoods.quadrature import EVALUATIONS, Rule
-from kosambi.posterior import Posterior
+from kosambi.posterior import AveragedDraws, Posterior
 from kosambi.priors import AbstractPrior
 from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.measures import AbstractMeasure, MixtureMeasure, PointMeasure
@@ -137,6 +137,11 @@ def _mean_problem(mean: Any) -> str | None:
 
 
 def _draws_problem(draws: FunctionDraws) -> str | None:
+    if isinstance(draws, AveragedDraws):
+        total = sum(part.num_draws for part in draws.parts)
+        fits = sorted(draws.order) == list(range(total)) and total > 0
+        fits = fits and all(part.num_columns == draws.num_columns for part in draws.parts)
+        return None if fits else "its order must name every draw of its parts once"
     counts = {part.num_draws for part in draws.parts}
     if len(counts) != 1 or draws.num_latents < 1 or draws.num_columns < 1 or counts.pop() % draws.num_latents:
         return "its parts must have one number of draws, and that a multiple of its latent functions"

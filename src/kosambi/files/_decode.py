@@ -19,7 +19,7 @@ from kosambi.files._annotations import ArrayRef, Axes, NodeRef, fits
 from kosambi.files._checks import check_object
 from kosambi.files._encode import MAX_DEPTH
 from kosambi.files._older import declared_defaults, present_fields, present_name
-from kosambi.files._registry import FUNCTION_OWNERS, FaultError, fields_of, is_custom_class, registry
+from kosambi.files._registry import FUNCTION_OWNERS, MADE_OF_PARTS, FaultError, fields_of, is_custom_class, registry
 
 _BITS = re.compile(r"[0-9a-f]{16}")
 
@@ -80,8 +80,8 @@ def build(checked: Plan, arrays: Mapping[str, np.ndarray]) -> Any:
 
     for node in checked.nodes:
         fields = {name: filled(value) for name, value in node.fields.items()}
-        made = _made(node.cls, fields)
         try:
+            made = _made(node.cls, fields)
             check_object(made)
         except FaultError:
             raise
@@ -95,6 +95,8 @@ def build(checked: Plan, arrays: Mapping[str, np.ndarray]) -> Any:
 def _made(cls: type, fields: dict[str, Any]) -> Any:
     if issubclass(cls, tuple):
         return cls(**fields)
+    if cls in MADE_OF_PARTS:
+        return cls(*fields.values())
     made = object.__new__(cls)
     for name, value in fields.items():
         # Modules and reports are frozen.

@@ -18,7 +18,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """Rises when older versions of kosambi could not read what is written now."""
 OLDEST_VERSION = 1
 """The oldest format that is read."""
@@ -38,6 +38,7 @@ REMOVED: Mapping[str, frozenset[str]] = {
 """Fields that are no more; what a file holds there is left aside."""
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "estimators.SavedEstimator": {"n_neighbors": 0},
+    "hyperparameters.FitReport": {"priors": {"dict": []}},
     "posterior.Posterior": {"mode_share": 1.0},
     "samplers.MALA": {"max_substeps": 4},
 }

@@ -22,11 +22,14 @@ from kosambi._core.precision import Module
 from kosambi.basis import residual as _residual
 from kosambi.basis.inducing import GreedySelection
 from kosambi.files._estimators import SavedEstimator
-from kosambi.learning import FitReport
+from kosambi.learning import FitReport, HyperparameterDraws, hyperpriors
 from kosambi.learning.selected import Selection
 from kosambi.likelihoods.quadrature import Rule
 from kosambi.posterior import (
     AllData,
+    AveragedDraws,
+    AveragedPosterior,
+    AveragedPrediction,
     BasisExpansion,
     Clipping,
     MatheronDraws,
@@ -77,6 +80,11 @@ _OTHERS: Mapping[str, type] = {
     "diagnostics.LadderReport": LadderReport,
     "diagnostics.LogEvidence": LogEvidence,
     "hyperparameters.FitReport": FitReport,
+    "hyperparameters.HyperparameterDraws": HyperparameterDraws,
+    "hyperpriors.LogNormal": hyperpriors.LogNormal,
+    "hyperpriors.Normal": hyperpriors.Normal,
+    "hyperpriors.LogitNormal": hyperpriors.LogitNormal,
+    "hyperpriors.Increments": hyperpriors.Increments,
     "bounds.DivergenceBounds": DivergenceBounds,
     "certificate.Certificate": Certificate,
     "selection.Selection": Selection,
@@ -93,6 +101,9 @@ _OTHERS: Mapping[str, type] = {
     "posterior.Clipping": Clipping,
     "posterior.ModeSummary": ModeSummary,
     "posterior.Posterior": Posterior,
+    "posterior.AveragedPosterior": AveragedPosterior,
+    "posterior.AveragedPrediction": AveragedPrediction,
+    "posterior.AveragedDraws": AveragedDraws,
     "posterior.Prediction": Prediction,
     "estimators.SavedEstimator": SavedEstimator,
 }
@@ -107,6 +118,12 @@ _PLAIN: Mapping[type, Mapping[str, Any]] = {
         "mode_share": float,
         "_largest_variance": float,
     },
+    AveragedPosterior: {
+        "point": Posterior,
+        "components": tuple[Posterior, ...],
+        "hyperparameters": HyperparameterDraws | None,
+    },
+    AveragedPrediction: {"parts": tuple[Prediction, ...]},
     Prediction: {
         "likelihood": likelihoods.AbstractLikelihood,
         "is_noise_known": bool,
@@ -116,6 +133,8 @@ _PLAIN: Mapping[type, Mapping[str, Any]] = {
         "warnings": tuple[str, ...],
     },
 }
+MADE_OF_PARTS = (AveragedPosterior, AveragedPrediction)
+"""Classes whose constructor takes what a file holds, in that order, and makes the rest of it."""
 FUNCTION_OWNERS: tuple[type, ...] = (likelihoods.Custom, likelihoods.CustomJoint, Named)
 """Classes whose field `function` is code of the user's, stored by the name in their field `name`."""
 

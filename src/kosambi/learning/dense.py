@@ -64,6 +64,7 @@ class SiteEvaluator(AbstractBlockEvaluator):
     ) -> None:
         super().__init__(layout, given, prior, blocks, bounds)
         self.is_settled, self.tolerance, self.is_searched, self._steepness = True, SETTLED, False, np.inf
+        self._is_held = False
         self._has_settled = [True] * len(blocks)
         self._best: list[Sites | None] = [None] * len(blocks)
         self._last: list[Sites | None] = [None] * len(blocks)
@@ -91,7 +92,9 @@ class SiteEvaluator(AbstractBlockEvaluator):
         return (gram if is_for_device(len(x)) else np.asarray(gram).T), np.asarray(mean)
 
     def _keep(self, gradient: Float[np.ndarray, " P"]) -> None:
-        self._best, self.is_settled = list(self._last), all(self._has_settled)
+        if not self._is_held:
+            self._best = list(self._last)
+        self.is_settled = all(self._has_settled)
         self._steepness = float(np.max(np.abs(gradient if self.bounds is None else gradient * self.bounds.scale)))
 
     @property
@@ -102,6 +105,17 @@ class SiteEvaluator(AbstractBlockEvaluator):
     def begin_with(self, sites: list[Sites | None]) -> None:
         """Sites of every block that the first evaluation begins with, in the place of those of rough latent values."""
         self._best = list(sites)
+
+    def hold(self, vector: Float[np.ndarray, " P"], sites: list[Sites | None] | None) -> None:
+        """Begin every evaluation with the sites at `vector`, found from `sites`, so that it depends on nothing else.
+
+        As a density must: one that depends on where a chain has been is none.
+        """
+        self.is_searched = False
+        if sites:
+            self.begin_with(sites)
+        self(vector)
+        self._is_held = True
 
     def left_out(self, vector: Float[np.ndarray, " P"]) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
         """Given the sites of all others; for one latent function.

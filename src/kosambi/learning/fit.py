@@ -14,8 +14,9 @@ all rows), *check* (rows left out, against a constant), *report*. What runs in a
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,9 @@ from kosambi.basis.neighbors import row_order
 from kosambi.errors import HyperparameterWarning, InputError
 from kosambi.kernels import AbstractCombination, AbstractKernel, AbstractStationary
 from kosambi.learning import paper
+from kosambi.learning.drawn import drawn
 from kosambi.learning.families import AnyFamily, without_choice
+from kosambi.learning.hyperpriors import AbstractHyperprior, check_priors, described
 from kosambi.learning.layout import Layout, Model, lay_out, rebuilt
 from kosambi.learning.points import POINTS
 from kosambi.learning.report import FitReport
@@ -71,6 +74,8 @@ def fit_hyperparameters(
     max_rows: int | None = None,
     num_restarts: int | None = None,
     max_iterations: int = 400,
+    priors: Mapping[str, AbstractHyperprior] | None = None,
+    num_draws: int = 0,
     progress: bool | None = None,
     on_interrupt: str = "raise",
 ) -> tuple[Any, AbstractLikelihood, FitReport]:
@@ -109,6 +114,11 @@ def fit_hyperparameters(
         num_restarts: further starts from which a short search is made, 2 when None; for "paper" the number of subsets,
             10 and for labels 5.
         max_iterations: of the main search.
+        priors: what is known of hyperparameters before the data, by name (or pattern): `{"likelihood.noise":
+            kosambi.hyperpriors.LogNormal(0.1, 0.5)}`, in the units of the parameter. Others have the usual weak prior;
+            `report.priors` says which.
+        num_draws: K, draws of all hyperparameters from their posterior given the data, for `report.draws`; none when 0.
+            Hand them to `infer` to average over them. From the rows that are learned from together (see `num_inducing`).
         progress: whether to show a progress line; None shows it on a terminal.
         on_interrupt: "raise" lets the `KeyboardInterrupt` of Ctrl-C pass. "return" returns the best that was found by
             then, with a report that says so; an interruption before anything was found is raised in either case.
@@ -143,6 +153,9 @@ def fit_hyperparameters(
     bare = isinstance(prior, AbstractKernel)
     frozen = [*([freeze] if isinstance(freeze, str) else freeze), *(["mean"] if bare else [])]
     layout = lay_out(Model(given.kernel, given.mean, likelihood), frozen, tie)
+    number_drawn = as_few("num_draws", num_draws)
+    if method == "paper" and (priors or number_drawn):
+        raise InputError('method="paper" has neither priors over hyperparameters nor draws of them. Leave them out.')
     check_length("y", y, x)
     counts = None if weights is None else np.asarray(as_weights(weights, x))
     used = slice(None) if counts is None else np.asarray(counts > 0)
@@ -166,6 +179,7 @@ def fit_hyperparameters(
             record=Record(show=show),
             show=show,
             stop=Interruption(on_interrupt),
+            priors=check_priors(priors, layout),
         )
         strategy = _strategy(task, method, number, max_rows, num_restarts)
         found = strategy.start()
@@ -173,8 +187,12 @@ def fit_hyperparameters(
             if not task.stop.happened:
                 with task.stop:
                     found = stage(found)
-    report = _report(method, strategy, found, clock, notes)
-    for text in report.warnings:
+        draws = None
+        if number_drawn and not task.stop.happened:
+            show.update("draws of hyperparameters")
+            draws = drawn(strategy, found, number_drawn)
+    report = dataclasses.replace(_report(method, strategy, found, clock, notes), draws=draws)
+    for text in (*report.warnings, *(() if draws is None else draws.warnings)):
         # Past the decorators.
         warnings.warn(text, HyperparameterWarning, stacklevel=4)
     model = found.model._replace(kernel=without_choice(found.model.kernel))
@@ -228,6 +246,7 @@ def _report(method: str, strategy: AbstractStrategy, found: Found, clock: Clock,
         compile_seconds=clock.compile_seconds,
         warnings=(*notes, *strategy.doubts(found), *found.warnings),
         strategy=found.strategy,
+        priors=described(found.bounds, task.layout),
     )
 
 

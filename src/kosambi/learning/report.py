@@ -9,6 +9,8 @@ from jaxtyping import Float
 
 from kosambi._core.html import table_html
 from kosambi._core.representation import shown_value
+from kosambi.learning.drawn import HyperparameterDraws
+from kosambi.learning.hyperpriors import AbstractHyperprior
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +73,10 @@ class FitReport:
     strategy: str = "unknown"
     """How the log evidence was computed: "exact" (without inducing points), "sites" (a variational bound without
     inducing points), "points" (with them) or "neighbors" (each row given its nearest earlier ones, for all rows)."""
+    priors: dict[str, AbstractHyperprior] = dataclasses.field(default_factory=dict)
+    """The priors over hyperparameters, by name: those that were given, and the usual weak ones."""
+    draws: HyperparameterDraws | None = None
+    """Draws of the hyperparameters from their posterior, where `num_draws` asked for them."""
 
     def __repr__(self) -> str:
         numbers = ", ".join(f"{name!r}: {shown_value(value)}" for name, value in self.parameters.items())

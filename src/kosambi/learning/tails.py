@@ -10,6 +10,7 @@ many rows, only tails that raise the evidence by much have their own kernel.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from kosambi._core.progress import Interruption
 from kosambi._core.threads import in_threads
 from kosambi.learning.dense import SiteEvaluator
 from kosambi.learning.exact import ExactEvaluator
+from kosambi.learning.hyperpriors import with_priors
 from kosambi.learning.layout import Model, lay_out, rebuilt, without_kernel
 from kosambi.learning.rows import Block, gathered, num_support
-from kosambi.learning.search import minimise
+from kosambi.learning.search import Objective, minimise
 from kosambi.learning.sites import ROUGHLY, Sites
 from kosambi.learning.starts import usual_limits
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
@@ -111,6 +113,10 @@ class HeavyTails(AbstractStrategy):
             is_settled=objective.is_settled,
         )
 
+    def density(self, found: Found) -> tuple[Callable[[], Objective], float]:
+        """Kernel and noise together."""
+        return self._own.density(found, self._rows, self._sites)
+
     def _left_out(self, model: Model, vector: Float[np.ndarray, " P"], sites: list[Sites | None]) -> float:
         """Mean log density of each observation given all others, from sites of blocks of rows on."""
         pool, size = self._own.pool, len(self.task.x)
@@ -131,7 +137,8 @@ class HeavyTails(AbstractStrategy):
         used = slice(None) if task.counts is None else np.asarray(task.counts) > 0
         x, y = np.asarray(task.x)[used], np.asarray(task.y)[used]
         layout = without_kernel(task.layout, begun)
-        bounds = usual_limits(layout, rebuilt(own.prior, begun), begun, x, y)
+        usual = usual_limits(layout, rebuilt(own.prior, begun), begun, x, y)
+        bounds = with_priors(usual, layout, task.priors)
         blocks = gathered(self._rows, task.x, task.y, task.counts, begun.likelihood)
         objective = SiteEvaluator(layout, begun, own.prior, blocks, bounds)
         objective.is_searched = True
@@ -158,7 +165,7 @@ class HeavyTails(AbstractStrategy):
             is_settled=objective.is_settled,
         )
         every = usual_limits(task.layout, own.prior, Model(*model), x, y, task.likelihood)
-        return moved_to(task, found, every, whole, objective.evidence)
+        return moved_to(task, found, with_priors(every, task.layout, task.priors), whole, objective.evidence)
 
 
 def _gaussian_sites(block: Block, likelihood: Any) -> Sites:

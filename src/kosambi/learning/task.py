@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from jaxtyping import Float
@@ -13,9 +13,11 @@ from kosambi._core.precision import at_rest
 from kosambi._core.progress import Interruption, Progress
 from kosambi._core.types import Array
 from kosambi.basis.points import JITTER
+from kosambi.errors import InputError
 from kosambi.learning.exact import AbstractBlockEvaluator
+from kosambi.learning.hyperpriors import AbstractHyperprior
 from kosambi.learning.layout import Layout, Model
-from kosambi.learning.search import Minimum, Record, minimise, projected_norm
+from kosambi.learning.search import Minimum, Objective, Record, minimise, projected_norm
 from kosambi.learning.starts import Limits
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
@@ -38,6 +40,8 @@ class Task:
     show: Progress
     stop: Interruption = dataclasses.field(default_factory=Interruption)
     """What Ctrl-C does."""
+    priors: Mapping[str, AbstractHyperprior] = dataclasses.field(default_factory=dict)
+    """Priors over hyperparameters that were given, by name; others have the usual one."""
 
     @property
     def given(self) -> Model:
@@ -153,6 +157,14 @@ class AbstractStrategy(abc.ABC):
     def check(self, found: Found) -> Found:
         """With warnings of what rows that are left out say against it."""
         return found
+
+    def density(self, found: Found) -> tuple[Callable[[], Objective], float]:
+        """What draws of hyperparameters come from: a maker of functions that give minus the log density, one for each
+        chain, and the cubed rows of an evaluation.
+        """
+        raise InputError(
+            f"`num_draws` is not for {type(self).__name__}, whose objective is no density of the data. Leave it out."
+        )
 
     def doubts(self, found: Found) -> tuple[str, ...]:
         """What the user is to be warned of, besides `found.warnings`."""

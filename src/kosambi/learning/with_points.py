@@ -8,6 +8,7 @@ are learned together, on as many rows as that takes seconds for. More rows are t
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -17,10 +18,11 @@ from kosambi._core.checks import as_count
 from kosambi.basis import inducing
 from kosambi.kernels import column_scales
 from kosambi.learning import stochastic
+from kosambi.learning.hyperpriors import with_priors
 from kosambi.learning.layout import Model, rebuilt, without_kernel
 from kosambi.learning.points import POINTS, PointEvaluator
 from kosambi.learning.rows import num_support, subset, thinned
-from kosambi.learning.search import Minimum, minimise, projected_norm
+from kosambi.learning.search import Minimum, Objective, minimise, projected_norm
 from kosambi.learning.starts import Limits, usual_limits
 from kosambi.learning.tails import HeavyTails, is_heavy_tailed
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
@@ -150,6 +152,17 @@ class WithPoints(AbstractStrategy):
             return found
         return self._without_kernel(found) if task.learns("likelihood") or task.learns("mean") else found
 
+    def density(self, found: Found) -> tuple[Callable[[], Objective], float]:
+        """The bound with the points that were found, times the prior."""
+        points = found.inducing_points
+        given = dataclasses.replace(found, model=found.model._replace(likelihood=self._likelihood(found, self._rows)))
+
+        def objective() -> Objective:
+            both = self._evaluator(given)
+            return lambda vector: both(vector, points)[:2]
+
+        return objective, float(self.task.likelihood.num_latents * len(self.x) * self.number**2)
+
     def _without_kernel(self, found: Found) -> Found:
         """The likelihood's parameters and the mean again, with the kernel as it is, on all rows."""
         task, points = self.task, found.inducing_points
@@ -158,7 +171,8 @@ class WithPoints(AbstractStrategy):
         layout = without_kernel(task.layout, found.model)
         prior = rebuilt(thinned(task.generator, task.prior, MAX_SUPPORT), found.model)
         used = task.counting
-        bounds = usual_limits(layout, prior, found.model, np.asarray(task.x)[used], np.asarray(task.y)[used])
+        usual = usual_limits(layout, prior, found.model, np.asarray(task.x)[used], np.asarray(task.y)[used])
+        bounds = with_priors(usual, layout, task.priors)
         both = PointEvaluator(layout, found.model, prior, task.x, task.y, task.counts, bounds)
         minimum = self._with_points_fixed(both, bounds, layout.vector(found.model), points, LAST)
         if not np.isfinite(minimum.value):

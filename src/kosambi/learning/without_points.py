@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -21,12 +22,13 @@ from kosambi.kernels import column_scales
 from kosambi.learning.dense import SiteEvaluator
 from kosambi.learning.exact import ExactEvaluator
 from kosambi.learning.families import FAMILIES, ROWS, STRETCHES, AnyFamily, with_family
+from kosambi.learning.hyperpriors import with_priors
 from kosambi.learning.layout import Model, rebuilt
 from kosambi.learning.leave_one_out import has_score
 from kosambi.learning.neighbors import refined
 from kosambi.learning.rows import choose_blocks, gathered, num_support, subset, thinned
-from kosambi.learning.search import Minimum, Record, minimise, most_promising
-from kosambi.learning.sites import ROUGHLY, SETTLED, SHORTLY
+from kosambi.learning.search import Minimum, Objective, Record, minimise, most_promising
+from kosambi.learning.sites import ROUGHLY, SETTLED, SHORTLY, Sites
 from kosambi.learning.starts import Beginning, Limits, Scales, has_period, learns_mean, limits, start
 from kosambi.learning.task import AbstractStrategy, Found, Task, best_search, moved_to
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
@@ -78,6 +80,7 @@ class WithoutPoints(AbstractStrategy):
         self.strategy = EXACT if isinstance(task.likelihood, Gaussian) else SITES
         self.prior = thinned(task.generator, task.prior, EXACT_ROWS if max_rows is None else max_rows)
         self.pool = task.counting
+        self._searched: tuple[Int[np.ndarray, " B"], ...] = ()
         self._limit = None if max_rows is not None and max_rows >= len(self.pool) else max_rows
         size, self._most = _sizes(task.likelihood, self.strategy, len(self.pool), self._limit)
         labels = task.likelihood.num_labels
@@ -143,7 +146,7 @@ class WithoutPoints(AbstractStrategy):
         """From the best start to a maximum: on all rows if they fit, otherwise on blocks of them."""
         task, bounds = self.task, found.bounds
         assert bounds is not None
-        rows = self.rows(found.model)
+        rows = self._searched = self.rows(found.model)
         objective = self.evaluator(rows, found.model, bounds)
         task.show.update("search", 0, task.max_iterations, f"objective {found.objective:.1f}")
         vector = task.layout.vector(found.model)
@@ -206,6 +209,20 @@ class WithoutPoints(AbstractStrategy):
         )
         return dataclasses.replace(found, warnings=(*found.warnings, note))
 
+    def density(
+        self, found: Found, rows: tuple[Int[np.ndarray, " B"], ...] = (), sites: list[Sites | None] | None = None
+    ) -> tuple[Callable[[], Objective], float]:
+        """The evidence of the rows that were searched together, times the prior; `sites` are where it begins."""
+        rows = rows or self._searched or self.rows(found.model)
+
+        def objective() -> Objective:
+            own = self.evaluator(rows, found.model, found.bounds)
+            if isinstance(own, SiteEvaluator):
+                own.hold(self.task.layout.vector(found.model), sites)
+            return own
+
+        return objective, self.task.likelihood.num_latents * float(sum(len(block) ** 3 for block in rows))
+
     def rows(self, model: Model) -> tuple[Int[np.ndarray, " B"], ...]:
         """Blocks of rows, near ones by the lengthscales of the model; one block where all rows fit."""
         if not self.has_more_rows:
@@ -221,14 +238,16 @@ class WithoutPoints(AbstractStrategy):
         used = slice(None) if task.counts is None else np.asarray(task.counts) > 0
         x, y = np.asarray(task.x)[used], np.asarray(task.y)[used]
         scales = Scales.of(prior, likelihood, x, y, learns_mean(layout))
-        bounds = limits(layout, start(prior, likelihood, x, y, scales), task.given, scales, x)
+        usual = limits(layout, start(prior, likelihood, x, y, scales), task.given, scales, x)
+        bounds = with_priors(usual, layout, task.priors)
         beginnings = [Beginning(reach, share) for reach in _REACHES for share in _SHARES]
         if has_period(prior.kernel):
             beginnings += [Beginning(0.6, 0.3, float(part)) for part in np.geomspace(0.02, 1.0, _PERIODS)]
         grid = [layout.vector(start(prior, likelihood, x, y, scales, beginning)) for beginning in beginnings]
         normal = task.generator.normal(size=(task.num_restarts, layout.size))
         random = list(bounds.centre + bounds.width / 6.0 * normal)
-        vectors = [layout.vector(task.given), *grid, *random]
+        known = [bounds.centre] if task.priors else []
+        vectors = [layout.vector(task.given), *known, *grid, *random]
         return bounds, [np.clip(vector, bounds.lower, bounds.upper) for vector in vectors]
 
     def _short_searches(

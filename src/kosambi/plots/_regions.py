@@ -59,7 +59,8 @@ def highest_density(
         # A posterior in closed form has one component, and one mode.
         labels = np.zeros(len(means), dtype=int)
     chosen = spread(len(means), _PARTICLES)
-    values, depth = smallest_coverage(means[chosen], np.asarray(prediction.component_deviation), labels[chosen])
+    deviation = np.broadcast_to(prediction.component_deviation, means.shape)
+    values, depth = smallest_coverage(means[chosen], deviation[chosen], labels[chosen])
     axes = as_axes(axes, (7.2, 4.0))
     x = x_mean + x_scale * grid[:, 0]
     # Lighter outwards; grey, since colours are those of the modes.
@@ -77,7 +78,7 @@ def highest_density(
 
 
 def smallest_coverage(
-    means: Float[np.ndarray, "J N"], deviation: Float[np.ndarray, " N"], labels: Int[np.ndarray, " J"]
+    means: Float[np.ndarray, "J N"], deviation: Float[np.ndarray, "*J N"], labels: Int[np.ndarray, " J"]
 ) -> tuple[Float[np.ndarray, "V N"], Float[np.ndarray, "V N"]]:
     """Values of f at each input, and the coverage of the smallest region that each value belongs to.
 
@@ -91,7 +92,7 @@ def smallest_coverage(
         own = labels == label
         if np.sum(own) > 1:
             width = 1.06 * np.std(means[own], axis=0) * np.sum(own) ** -0.2
-            spreads[own] = np.sqrt(np.square(deviation) + np.square(width))
+            spreads[own] = np.sqrt(np.square(spreads[own]) + np.square(width))
     scale = np.maximum(spreads, 1e-12 * (1.0 + np.abs(means)))
     low, high = np.min(means - 4.0 * scale, axis=0), np.max(means + 4.0 * scale, axis=0)
     values = low + np.linspace(0.0, 1.0, _CELLS)[:, None] * (high - low)

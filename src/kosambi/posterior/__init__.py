@@ -5,6 +5,8 @@ from kosambi.posterior._matheron import Clipping, MatheronDraws
 from kosambi.posterior._modes import ModeSummary
 from kosambi.posterior._near_functions import AllData, NearData
 from kosambi.posterior._predictive import LOW_SUPPORT
+from kosambi.posterior.averaged import AveragedDraws, AveragedPosterior
+from kosambi.posterior.averaged_prediction import AveragedPrediction
 from kosambi.posterior.certificate import Certificate, divergence_estimate
 from kosambi.posterior.comparison import Comparison, compare
 from kosambi.posterior.importance import smoothed_weights, systematic
@@ -14,6 +16,9 @@ from kosambi.posterior.prediction import Prediction
 __all__ = [
     "LOW_SUPPORT",
     "AllData",
+    "AveragedDraws",
+    "AveragedPosterior",
+    "AveragedPrediction",
     "BasisExpansion",
     "Certificate",
     "Clipping",

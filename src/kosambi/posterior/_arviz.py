@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,25 @@ from kosambi.target.neighborhood import Near, Neighborhood, earlier_rows
 _VALUES_AT_ONCE = 2**20
 
 
-def to_arviz(target: Target, particles: Particles, report: Report | None, num_chains: int, log_likelihood: bool) -> Any:
-    """`Posterior.to_arviz`, with checked arguments."""
+def to_arviz(
+    parts: Sequence[tuple[Target, Particles]],
+    report: Report | None,
+    num_chains: int,
+    log_likelihood: bool,
+    values: Mapping[str, Float[np.ndarray, "K ..."]] | None = None,
+) -> Any:
+    """`Posterior.to_arviz`, with checked arguments.
+
+    Arguments:
+        parts: the target and the particles of each of K models, as many of these each; mostly one.
+        report: how they were drawn.
+        num_chains: at most so many.
+        log_likelihood: whether to add it.
+        values: hyperparameters of the K models, by name, that become variables.
+    """
     arviz = _imported()
-    num_particles = particles.num_particles
+    target = parts[0][0]
+    num_particles = sum(particles.num_particles for _, particles in parts)
     # The largest number that deals all particles out, with as many draws as chains at least.
     divisors = [count for count in range(1, min(num_chains, num_particles) + 1) if num_particles % count == 0]
     chains = max(count for count in divisors if count**2 <= num_particles)
@@ -37,17 +53,28 @@ def to_arviz(target: Target, particles: Particles, report: Report | None, num_ch
             np.swapaxes(np.reshape(values, (len(values) // chains, chains, *values.shape[1:])), 0, 1)
         )
 
+    def of_all(function: Callable[[Target, Particles], Array]) -> Array:
+        """Of every particle, (J, ...): the j-th is one of model j mod K."""
+        every = np.stack([np.asarray(function(*part)) for part in parts], axis=1)
+        return dealt(every.reshape(num_particles, *every.shape[2:]))
+
     several = ["latent"] if len(target.shape) == 2 else []
     groups = {
-        "posterior": {"u": dealt(particles.coordinates), "w": dealt(particles.whitened)},
-        "sample_stats": {"lp": dealt(-np.asarray(target.potential(particles.coordinates)))},
+        "posterior": {},
+        "sample_stats": {"lp": of_all(lambda t, p: -np.asarray(t.potential(p.coordinates)))},
         "observed_data": {"y": np.asarray(target.y)},
         "constant_data": {"x": np.asarray(target.x)},
     }
+    if len({t.shape for t, _ in parts}) == 1:
+        # Models that have dropped other points have no coordinates in common.
+        groups["posterior"] |= {"u": of_all(lambda _, p: p.coordinates), "w": of_all(lambda _, p: p.whitened)}
     if report is not None and len(report.acceptance_by_particle) == num_particles:
         groups["sample_stats"]["acceptance_rate"] = dealt(np.asarray(report.acceptance_by_particle))
     if log_likelihood and target.likelihood.is_density:
-        groups["log_likelihood"] = {"y": dealt(log_likelihoods(target, particles))}
+        groups["log_likelihood"] = {"y": of_all(log_likelihoods)}
+    for name, each in (values or {}).items():
+        # Draw j has the hyperparameters of model j mod K.
+        groups["posterior"][name] = dealt(np.asarray(each)[np.arange(num_particles) % len(parts)])
     dims = {"u": ["coordinate", *several], "w": ["coordinate", *several], "y": ["obs"], "x": ["obs", "column"]}
     coords = {
         "coordinate": np.arange(target.shape[0]),

@@ -78,6 +78,11 @@ class AbstractPosterior:
         return self.particles.num_particles
 
     @property
+    def num_components(self) -> int:
+        """How many normal distributions the predictive distribution of f at an input is a mixture of."""
+        return 1 if self.particles.distribution is not None else self.num_particles
+
+    @property
     def explained_variance(self) -> float:
         """The share of the prior variance at the data that the M coordinates explain: 1 − Σσ²/Σr."""
         residual, prior = self.basis.residual_variance(self.target.x), self.prior.variance(self.target.x)
@@ -221,6 +226,14 @@ class AbstractPosterior:
             part.mode_share = self.mode_share * float(np.mean(chosen))
             parts.append(part)
         return parts
+
+    def some(self: Self, chosen: Int[np.ndarray, " L"]) -> Self:
+        """The posterior with some of the particles, by their numbers."""
+        report = self.report
+        if report is not None:
+            acceptance = acceptance_of(report, chosen, self.num_particles)
+            report = dataclasses.replace(report, acceptance_by_particle=acceptance)
+        return self._some(chosen, self.target, report)
 
     def _some(self: Self, chosen: Int[np.ndarray, " L"], target: Target, report: Report | None) -> Self:
         """The posterior with some of the particles, by their numbers."""

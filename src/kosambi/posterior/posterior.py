@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from jaxtyping import Float
+import numpy as np
+from jaxtyping import Float, Int
 
 from kosambi._core.checks import as_count
 from kosambi._core.types import Array, ArrayLike, Key
@@ -121,6 +122,19 @@ class Posterior(AbstractPosterior):
             self.target, self.particles, x_new, y_new, noise, self._largest_variance
         )
 
+    def draw_observations(
+        self, key: Key, f: Float[Array, "S N *C"], which: Int[np.ndarray, " S"]
+    ) -> Float[Array, "S N"]:
+        """Observations given values `f` of functions that were drawn, (S, N), one for each.
+
+        Arguments:
+            key: a JAX random key.
+            f: (S, N), or (S, N, C) with C latent functions.
+            which: (S,), the numbers of these functions among the J of `functions`.
+        """
+        del which
+        return np.asarray(self.likelihood.draw(key, f))
+
     def to_arviz(self, num_chains: int = 4, *, log_likelihood: bool = True) -> Any:
         """The particles for ArviZ: `InferenceData` with ArviZ 0.23, a `DataTree` with 1.x, whichever is installed.
 
@@ -144,7 +158,7 @@ class Posterior(AbstractPosterior):
         ('chain', 'draw', 'coordinate')
         """
         chains = as_count("num_chains", num_chains)
-        return _arviz.to_arviz(self.target, self.particles, self.report, chains, bool(log_likelihood))
+        return _arviz.to_arviz([(self.target, self.particles)], self.report, chains, bool(log_likelihood))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the posterior to one file, from which `kosambi.load(path)` gets it back bit for bit.

@@ -59,7 +59,7 @@ class Prediction:
         self,
         likelihood: AbstractLikelihood,
         means: Float[Array, "K N *C"],
-        deviation: Float[Array, " N"],
+        deviation: Float[Array, "*K N"],
         support: Float[Array, " N"],
         warnings: tuple[str, ...] = (),
         *,
@@ -72,7 +72,7 @@ class Prediction:
         self.component_means = means
         """(K, N): the means of the K components of the distribution of f; (K, N, C) with C latent functions."""
         self.component_deviation = deviation
-        """(N,): their common standard deviation."""
+        """(N,): their common standard deviation; (K, N) where hyperparameters differ between components."""
         self.support = support
         """(N,): r(x, x) over its largest value at the data, cut to [0, 1]. Near 0 the prior holds no uncertainty."""
         self.warnings = warnings
@@ -81,7 +81,7 @@ class Prediction:
     @property
     def num_points(self) -> int:
         """N, the number of inputs."""
-        return int(self.component_deviation.shape[0])
+        return int(self.component_deviation.shape[-1])
 
     @functools.cached_property
     def mean(self) -> Float[Array, " N *C"]:
@@ -91,8 +91,14 @@ class Prediction:
     @functools.cached_property
     def variance(self) -> Float[Array, " N *C"]:
         """Var f, (N,) or (N, C): that of the components' means, and the variance within them."""
-        within = np.square(self.component_deviation)
+        within = self._within
         return np.var(self.component_means, axis=0) + (within if self.mean.ndim == 1 else within[:, None])
+
+    @property
+    def _within(self) -> Float[Array, " N"]:
+        """The mean variance within a component."""
+        squared = np.square(self.component_deviation)
+        return squared if squared.ndim == 1 else np.mean(squared, axis=0)
 
     @property
     def standard_deviation(self) -> Float[Array, " N *C"]:
@@ -206,12 +212,21 @@ class Prediction:
                 table |= dict(zip(("lower", "upper"), self.interval(coverage), strict=True))
         return table | {"support": self.support}
 
-    def _first(self, number: int) -> Prediction:
+    def first(self, number: int) -> Prediction:
         """The prediction at the first inputs."""
         rows = slice(0, number)
         likelihood = self.likelihood.at_rows(rows) if self.is_noise_known else self.likelihood
-        parts = self.component_means[:, rows], self.component_deviation[rows], self.support[rows]
+        means = np.ascontiguousarray(self.component_means[:, rows])
+        parts = means, np.ascontiguousarray(self.component_deviation[..., rows]), self.support[rows]
         return Prediction(likelihood, *parts, self.warnings, is_noise_known=self.is_noise_known)
+
+    def with_latent_factor(self, factor: float) -> Prediction:
+        """The prediction with the variance of f multiplied by `factor`, around its mean."""
+        return self._stretched(float(np.sqrt(factor)), self.mean)
+
+    def _stretched(self, root: float, centre: Float[Array, " N *C"]) -> Prediction:
+        parts = centre + root * (self.component_means - centre), root * self.component_deviation, self.support
+        return Prediction(self.likelihood, *parts, self.warnings, is_noise_known=self.is_noise_known)
 
     def __repr__(self) -> str:
         inputs, components = self.num_points, self.component_means.shape[0]
@@ -222,7 +237,7 @@ class Prediction:
 
     def _repr_html_(self) -> str:
         # Quantiles of all inputs may take long.
-        columns = self._first(_ROWS_SHOWN)._columns(0.95)
+        columns = self.first(_ROWS_SHOWN)._columns(0.95)
         rows = [[i, *(f"{values[i]:.4g}" for values in columns.values())] for i in range(len(columns["support"]))]
         left = self.num_points - len(rows)
         notes = [f"and {left} more inputs"] * (left > 0) + [f"warning: {text}" for text in self.warnings]
@@ -271,7 +286,7 @@ class Prediction:
         f = self.component_means if self.component_means.ndim == 2 else self.component_means[..., 0]
         middle = np.median(f, axis=0)
         bad = ~np.isfinite(centre) | ~np.isfinite(variance)
-        centre[bad], variance[bad] = middle[bad], self.component_deviation[bad] ** 2 + 1.0
+        centre[bad], variance[bad] = middle[bad], self._within[bad] + 1.0
         return centre, np.sqrt(np.maximum(variance, 1e-200))
 
     def _latent_quantile(self, q: float) -> Float[Array, " N"]:
@@ -282,7 +297,7 @@ class Prediction:
         sd = np.maximum(self.component_deviation, 1e-200)
 
         def cdf(y: np.ndarray, points: np.ndarray) -> np.ndarray:
-            return normal_cdf((y - self.component_means[:, points]) / sd[points]).mean(axis=0)
+            return normal_cdf((y - self.component_means[:, points]) / sd[..., points]).mean(axis=0)
 
         scale = np.maximum(self.standard_deviation, 1e-200)
         return continuous_quantile(cdf, q, self.mean, scale, -np.inf)

@@ -1,0 +1,95 @@
+"""`kosambi.average`: the posterior averaged over draws of the hyperparameters."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from kosambi._core.checks import as_count, check_key
+from kosambi._core.programs import split
+from kosambi._core.progress import Progress
+from kosambi._core.types import ArrayLike, Key
+from kosambi.basis import AbstractBasis
+from kosambi.errors import InputError
+from kosambi.inference import infer
+from kosambi.learning import HyperparameterDraws
+from kosambi.likelihoods import Gaussian
+from kosambi.posterior import AveragedPosterior, Posterior
+from kosambi.samplers.run import is_for_closed_form
+
+_OWN = ("key", "prior", "likelihood", "x", "y", "num_particles", "progress", "initial", "on_interrupt")
+
+
+def average(
+    key: Key,
+    draws: HyperparameterDraws,
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    num_particles: int = 100,
+    point: Posterior | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> AveragedPosterior:
+    """The posterior over functions, averaged over hyperparameters: K models, with equal weights.
+
+    Each draw of the hyperparameters has a posterior of its own (`infer`), with the inducing points of the most probable
+    ones, and a share of the particles. A single best kernel makes intervals too narrow where data are few; this does
+    not.
+
+    Arguments:
+        key: a JAX random key.
+        draws: hyperparameters, `report.draws` of `fit_hyperparameters(..., num_draws=K)`.
+        x: (N, D), the inputs.
+        y: (N,), the observations.
+        num_particles: J, of all models together; rounded up to a multiple of K.
+        point: the posterior of `draws.point`, if it is known already.
+        progress: whether to show a progress line; None shows it on a terminal.
+        **options: other arguments of `infer`, such as `weights` or `sampler`, the same for all models.
+
+    >>> import jax, numpy as np, kosambi as ko
+    >>> x = np.linspace(0.0, 10.0, 20)[:, None]
+    >>> y = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=20)
+    >>> gaussian = ko.likelihoods.Gaussian()
+    >>> report = ko.fit_hyperparameters(jax.random.key(0), ko.kernels.Matern52(), gaussian, x, y, num_draws=10)[2]
+    >>> posterior = ko.average(jax.random.key(1), report.draws, x, y)
+    >>> posterior
+    AveragedPosterior(100 draws, M=20 of PointBasis, Gaussian, N=20, converged, averaged over 10 draws of hyperparameters)
+    >>> bool(posterior.predict([[12.0]]).variance > posterior.point.predict([[12.0]]).variance)
+    True
+    """
+    if not isinstance(draws, HyperparameterDraws):
+        raise InputError(
+            f"`average` needs draws of hyperparameters second. Got {type(draws).__name__}. Use "
+            "`fit_hyperparameters(..., num_draws=20)[2].draws`."
+        )
+    known = [name for name in inspect.signature(infer).parameters if name not in _OWN]
+    if unknown := [name for name in options if name not in known]:
+        raise InputError(f"`average` knows no argument `{unknown[0]}`. It takes those of `infer`: {', '.join(known)}.")
+    if isinstance(options.get("basis"), AbstractBasis):
+        raise InputError(
+            "A finished `basis` has one prior, and an average has several. Pass a basis class or its name."
+        )
+    number, total = len(draws), as_count("num_particles", num_particles)
+    key_point, *keys = split(check_key(key), number + 1)
+    if point is None:
+        point = infer(key_point, *draws.point, x, y, num_particles=total, progress=progress, **options)
+    given = {name: value for name, value in options.items() if name not in ("num_inducing", "inducing_points")}
+    given["inducing_points"] = point.basis.inducing_points
+    if point.target.neighborhood is not None:
+        given["num_neighbors"] = point.target.neighborhood.num_neighbors
+    share = -(-total // number)
+    # In closed form particles are cheap. Chains need as many as the run of the point estimate had, whose programs are
+    # there; some of them are kept.
+    is_closed = isinstance(draws.point[1], Gaussian) and is_for_closed_form(options.get("sampler", "auto"))
+    components = []
+    with Progress(progress) as show:
+        for k, (prior, likelihood, own) in enumerate(zip(draws.priors, draws.likelihoods, keys, strict=True)):
+            show.update("models with drawn hyperparameters", k, number)
+            size = share if is_closed else max(share, point.num_particles)
+            found = infer(own, prior, likelihood, x, y, num_particles=size, progress=False, **given)
+            kept = np.linspace(0, size - 1, share).round().astype(int)
+            components.append(found if size == share else found.some(kept))
+    return AveragedPosterior(point, tuple(components), draws)

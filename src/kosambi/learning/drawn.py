@@ -1,0 +1,172 @@
+"""Draws of hyperparameters, each a model of its own, and how far they can be trusted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.html import table_html
+from kosambi._core.parameters import parameters
+from kosambi._core.precision import at_rest
+from kosambi.learning.families import without_choice
+from kosambi.learning.hyper_draws import MOST_ROUNDS, R_HAT_LIMIT, Chains, draw_chains
+from kosambi.learning.layout import Model, rebuilt
+from kosambi.learning.search import minimise
+from kosambi.learning.task import AbstractStrategy, Found
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.priors import AbstractPrior
+
+EXPENSIVE = 1.0e8
+"""Cubed rows, of all latent functions and blocks together, from which an evaluation takes long, and rounds are fewer."""
+FEWEST_ROUNDS = 24
+"""Transitions of each chain where an evaluation takes long."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HyperparameterDraws:
+    """K models whose hyperparameters are draws from p(θ | y), the posterior given the data.
+
+    `kosambi.infer(key, draws, None, x, y)` averages over them.
+    """
+
+    priors: tuple[AbstractPrior, ...]
+    """K priors over functions."""
+    likelihoods: tuple[AbstractLikelihood, ...]
+    """The likelihood that belongs to each."""
+    point: tuple[AbstractPrior, AbstractLikelihood]
+    """The most probable ones, which `fit_hyperparameters` returns."""
+    values: dict[str, Float[np.ndarray, "K ..."]]
+    """The parameters that were learned, by name, in their own units."""
+    log_density: Float[np.ndarray, " K"]
+    """log p(θ | y) up to a constant, in the free numbers."""
+    r_hat: float
+    """The largest R̂ over the free numbers, of four chains cut into halves."""
+    ess: float
+    """The smallest number of effective draws, of all that these were taken from."""
+    acceptance: float
+    """The mean acceptance rate."""
+    evaluations: int
+    """Evaluations of the evidence and its gradient."""
+    failures: int
+    """Of these, such as were not finite or beyond the bounds; none of them was kept."""
+    warnings: tuple[str, ...] = ()
+    """What the user was warned of."""
+
+    def __len__(self) -> int:
+        return len(self.priors)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the chains agree."""
+        return self.r_hat <= R_HAT_LIMIT
+
+    def quantile(self, q: float) -> dict[str, Float[np.ndarray, "..."]]:
+        """The q-quantile of each parameter.
+
+        >>> import jax, numpy as np, kosambi as ko
+        >>> x = np.linspace(0.0, 10.0, 40)[:, None]
+        >>> y = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
+        >>> gaussian = ko.likelihoods.Gaussian()
+        >>> report = ko.fit_hyperparameters(jax.random.key(0), ko.kernels.Matern52(), gaussian, x, y, num_draws=20)[2]
+        >>> bool(report.draws.quantile(0.1)["likelihood.noise"] < 0.1 < report.draws.quantile(0.9)["likelihood.noise"])
+        True
+        """
+        return {name: np.quantile(values, q, axis=0) for name, values in self.values.items()}
+
+    def with_models(
+        self,
+        models: Sequence[tuple[AbstractPrior, AbstractLikelihood]],
+        point: tuple[AbstractPrior, AbstractLikelihood],
+    ) -> HyperparameterDraws:
+        """The same draws with their models, and the most probable one, in other units."""
+        priors, likelihoods = zip(*models, strict=True)
+        values = _values([Model(prior.kernel, prior.mean, own) for prior, own in models], list(self.values))
+        return dataclasses.replace(self, priors=priors, likelihoods=likelihoods, point=point, values=values)
+
+    def __repr__(self) -> str:
+        return f"HyperparameterDraws({len(self)} draws of {', '.join(self.values)}, R-hat {self.r_hat:.3f})"
+
+    def __str__(self) -> str:
+        state = "converged" if self.converged else "NOT converged"
+        lines = [f"{len(self)} draws of hyperparameters: {state}, R-hat {self.r_hat:.3f}, {self._worth}"]
+        lines += [f"  {name} = {middle} ({low} to {high})" for name, middle, low, high in self._rows]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(name, middle, f"{low} to {high}") for name, middle, low, high in self._rows]
+        return table_html(str(self).splitlines()[0], rows, head=("parameter", "median", "90 %"), notes=self.warnings)
+
+    @property
+    def _worth(self) -> str:
+        return f"{self.ess:.0f} effective draws, {self.evaluations} evaluations ({self.failures} in vain)"
+
+    @property
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        levels = [self.quantile(q) for q in (0.5, 0.05, 0.95)]
+        return [(name, *(_shown(level[name]) for level in levels)) for name in self.values]
+
+
+def drawn(strategy: AbstractStrategy, found: Found, number: int) -> HyperparameterDraws:
+    """`number` draws from the density that the strategy maximises, around the maximum that it has found."""
+    task, bounds = strategy.task, found.bounds
+    assert bounds is not None
+    objective, size = strategy.density(found)
+    vector = task.layout.vector(found.model)
+    limits = bounds.lower, bounds.upper, task.max_iterations
+    # Where the stages have ended may be the maximum of other rows, or of another objective.
+    record = task.record.beside()
+    mode = minimise(objective(), vector, *limits, record, bounds.scale, task.stop)
+    task.record.absorb(record)
+    rounds = FEWEST_ROUNDS if size > EXPENSIVE else MOST_ROUNDS
+    chains = draw_chains(objective, mode.vector, bounds, task.generator, number, task.show, rounds)
+    models = [_concrete(task.layout.model(each, found.model)) for each in chains.thinned(number)]
+    learned = [parameter.name for group in task.layout.groups for parameter in group]
+    density = np.swapaxes(chains.densities, 0, 1).ravel()
+    return HyperparameterDraws(
+        priors=tuple(rebuilt(_plain(task.prior), model) for model in models),
+        likelihoods=tuple(model.likelihood for model in models),
+        point=_point(strategy, found),
+        values=_values(models, learned),
+        log_density=density[np.linspace(0, len(density) - 1, number).round().astype(int)],
+        r_hat=chains.r_hat,
+        ess=chains.ess,
+        acceptance=chains.acceptance,
+        evaluations=chains.evaluations,
+        failures=chains.failures,
+        warnings=_doubts(chains, number),
+    )
+
+
+def _values(models: Sequence[Model], names: Sequence[str]) -> dict[str, Float[np.ndarray, "K ..."]]:
+    named = [{p.name: np.asarray(p.value) for p in parameters(**model._asdict())} for model in models]
+    return {name: np.stack([each[name] for each in named]) for name in names}
+
+
+def _doubts(chains: Chains, number: int) -> tuple[str, ...]:
+    if chains.converged:
+        return ()
+    return (
+        f"{number} draws of hyperparameters come from chains that do not agree (R-hat {chains.r_hat:.2f}, acceptance "
+        f"{chains.acceptance:.2f}): the data may leave several explanations, such as a short and a long lengthscale, "
+        "between which chains hardly pass. Give priors that rule out what you know to be wrong, or compare models.",
+    )
+
+
+def _point(strategy: AbstractStrategy, found: Found) -> tuple[AbstractPrior, AbstractLikelihood]:
+    model = _concrete(found.model)
+    return rebuilt(_plain(strategy.task.prior), model), model.likelihood
+
+
+def _plain(prior: AbstractPrior) -> AbstractPrior:
+    return rebuilt(prior, Model(without_choice(prior.kernel), prior.mean, None))  # type: ignore[arg-type]
+
+
+def _concrete(model: Model) -> Model:
+    return at_rest(model._replace(kernel=without_choice(model.kernel)))
+
+
+def _shown(values: np.ndarray) -> str:
+    return np.array2string(np.asarray(values), precision=4, threshold=6, formatter={"float": "{:.4g}".format})

@@ -1,0 +1,270 @@
+r"""Draws of hyperparameters from p(θ | y) ∝ p(y | θ) p(θ), by Hamiltonian Monte Carlo on the evidence.
+
+The free numbers θ of a model (`Layout`) have the log density that the search maximises: the log evidence plus the log of
+their normal prior. With the curvature at its maximum θ̂,
+
+    H = −∇² log p(θ̂ | y) = W⁻¹ V diag(λ) Vᵀ W⁻¹,   θ = θ̂ + W V diag(λ)^{-1/2} z,
+
+W the widths of the prior, z is about standard normal, and a few leapfrog steps of a quarter turn make draws that are all
+but independent. Curvatures below half of the prior's, where the evidence bends the wrong way, are raised to that.
+
+The evidence is computed with LAPACK on the host, where a compiled program has no part in it, so the loop is Python's;
+chains run side by side, a thread each. Step sizes are adapted in the first rounds (dual averaging, Hoffman and Gelman
+2014), and rounds are added until R̂ and the number of effective draws suffice, or a limit is reached.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.progress import Progress
+from kosambi._core.threads import in_threads
+from kosambi.learning.search import Objective
+from kosambi.learning.starts import Limits
+
+NUM_CHAINS, WARM_UP, BATCH = 4, 8, 12
+"""Chains, rounds in which the step size is adapted, and rounds after which it is looked whether there are enough."""
+MOST_ROUNDS = 60
+ENOUGH, R_HAT_LIMIT = 1.1, 1.2
+"""R̂ of four short chains below which no rounds are added (Gelman et al. 2013), and above which the user is warned:
+draws are averaged over, which needs less than quantiles of a parameter do."""
+# A step of the differences that the curvature is estimated from, in standard deviations of the prior.
+_STEP = 0.02
+_FLATTEST = 0.5
+_ACCEPTANCE = 0.8
+_LONGEST_STEP = 1.5
+# A quarter of a turn, by about a third more or less, so that no coordinate comes back to where it was.
+_TURN, _SHORTEST, _LONGEST = 0.5 * np.pi, 0.6, 1.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Chains:
+    """What Hamiltonian Monte Carlo has found."""
+
+    vectors: Float[np.ndarray, "C T P"]
+    """Free numbers, of each chain and round."""
+    densities: Float[np.ndarray, "C T"]
+    """Their log densities, up to a constant."""
+    r_hat: float
+    """The largest over the free numbers."""
+    ess: float
+    """The smallest number of effective draws."""
+    acceptance: float
+    step_size: float
+    evaluations: int
+    failures: int
+    """Evaluations that were not finite, or out of bounds."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether chains agree."""
+        return self.r_hat <= R_HAT_LIMIT
+
+    def thinned(self, number: int) -> Float[np.ndarray, "K P"]:
+        """`number` draws, spread over chains and rounds."""
+        # Chain by chain within a round, so that evenly spaced ones come from all chains.
+        every = np.swapaxes(self.vectors, 0, 1).reshape(-1, self.vectors.shape[2])
+        return every[np.linspace(0, len(every) - 1, number).round().astype(int)]
+
+
+def draw_chains(
+    objective: Callable[[], Objective],
+    mode: Float[np.ndarray, " P"],
+    bounds: Limits,
+    generator: np.random.Generator,
+    wanted: int,
+    show: Progress,
+    most_rounds: int = MOST_ROUNDS,
+) -> Chains:
+    """Chains from the density e^{−objective}, begun around its mode.
+
+    Arguments:
+        objective: makes a function of its own for each chain, of the free numbers, with its gradient.
+        mode: where it is lowest.
+        bounds: the prior's widths, and bounds beyond which the density is zero.
+        generator: random numbers; every chain has its own, so that threads do not matter.
+        wanted: effective draws that are enough.
+        show: the progress line.
+        most_rounds: transitions of each chain after the first ones, at most.
+    """
+    own = [objective() for _ in range(NUM_CHAINS)]
+    frame = _frame(own, mode, bounds)
+    chains = [
+        _Chain(one, mode, frame, bounds, each) for one, each in zip(own, generator.spawn(NUM_CHAINS), strict=True)
+    ]
+    in_threads(lambda chain: chain.begin(), chains)
+    step = _StepSize()
+    for number in range(WARM_UP):
+        show.update("hyperparameters: first draws", number, WARM_UP)
+        step.adapt(float(np.mean(in_threads(lambda chain: chain.move(step.now), chains))))
+    size, accepted, rounds = step.last, [], 0
+    for chain in chains:
+        chain.forget()
+    while rounds < most_rounds:
+        for _ in range(min(BATCH, most_rounds - rounds)):
+            accepted.append(float(np.mean(in_threads(lambda chain: chain.move(size), chains))))
+            rounds += 1
+            show.update("hyperparameters: draws", rounds, most_rounds)
+        vectors = np.array([chain.vectors for chain in chains])
+        r_hat, ess = split_r_hat(vectors), effective_draws(vectors)
+        if r_hat <= ENOUGH and ess >= wanted:
+            break
+    return Chains(
+        vectors=vectors,
+        densities=-np.array([chain.values for chain in chains]),
+        r_hat=r_hat,
+        ess=ess,
+        acceptance=float(np.mean(accepted)),
+        step_size=size,
+        evaluations=2 * len(mode) + sum(chain.evaluations for chain in chains),
+        failures=sum(chain.failures for chain in chains),
+    )
+
+
+def split_r_hat(draws: Float[np.ndarray, "C T P"]) -> float:
+    """The largest R̂ of chains cut into halves (Gelman et al. 2013, section 11.4); one where nothing moves.
+
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).normal(size=(4, 200, 3))
+    >>> bool(split_r_hat(draws) < 1.02), bool(split_r_hat(draws + np.arange(4)[:, None, None]) > 1.5)
+    (True, True)
+    """
+    half = draws.shape[1] // 2
+    parts = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
+    within = np.mean(np.var(parts, axis=1, ddof=1), axis=0)
+    between = np.var(np.mean(parts, axis=1), axis=0, ddof=1)
+    ratio = np.where(within > 0, between / np.where(within > 0, within, 1.0), np.where(between > 0, np.inf, 0.0))
+    return float(np.sqrt(np.max((half - 1) / half + ratio)))
+
+
+def effective_draws(draws: Float[np.ndarray, "C T P"]) -> float:
+    """The smallest number of independent draws that those of the chains are worth, by Geyer's positive pairs.
+
+    As `kosambi.samplers.effective_sample_size`, which compiles for every number of rounds.
+
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).normal(size=(4, 500, 2))
+    >>> bool(1500 < effective_draws(draws) <= 2000), bool(effective_draws(np.repeat(draws, 10, axis=1)) < 3000)
+    (True, True)
+    """
+    num_chains, length, _ = draws.shape
+    away = draws - np.mean(draws, axis=1, keepdims=True)
+    spectrum = np.fft.rfft(away, 2 * length, axis=1)
+    covariance = np.mean(np.fft.irfft(np.square(np.abs(spectrum)), axis=1)[:, :length], axis=0) / length
+    between = np.var(np.mean(draws, axis=1), axis=0, ddof=1) if num_chains > 1 else 0.0
+    total = covariance[0] * (length - 1) / length + between
+    correlation = 1.0 - (covariance[:1] - covariance) / np.where(total > 0, total, 1.0)
+    pairs = correlation[: length // 2 * 2].reshape(length // 2, 2, -1).sum(axis=1)
+    kept = np.minimum.accumulate(np.where(np.logical_and.accumulate(pairs > 0, axis=0), pairs, 0.0), axis=0)
+    times = np.maximum(2.0 * np.sum(kept, axis=0) - 1.0, 1.0)
+    return float(np.min(num_chains * length / np.where(total > 0, times, 1.0)))
+
+
+def _frame(own: list[Objective], mode: Float[np.ndarray, " P"], bounds: Limits) -> Float[np.ndarray, "P P"]:
+    """The matrix that takes z to θ − θ̂, from differences of the gradient."""
+    size, width = len(mode), bounds.width
+    moves = [np.clip(mode + sign * _STEP * width[i] * np.eye(size)[i], bounds.lower, bounds.upper)
+             for i in range(size) for sign in (1.0, -1.0)]  # fmt: skip
+    # One thread for each objective, which may keep what it has found for its next evaluation.
+    shares = [range(first, len(moves), len(own)) for first in range(len(own))]
+    slopes = np.empty((len(moves), size))
+    for share, found in zip(
+        shares, in_threads(lambda c: [own[c](moves[i])[1] for i in shares[c]], range(len(own))), strict=True
+    ):
+        slopes[list(share)] = found
+    apart = np.array([moves[2 * i][i] - moves[2 * i + 1][i] for i in range(size)])
+    curvature = (slopes[0::2] - slopes[1::2]) / apart[:, None]
+    curvature = np.where(np.isfinite(curvature), 0.5 * (curvature + curvature.T), 0.0)
+    values, vectors = np.linalg.eigh(width[:, None] * curvature * width)
+    return width[:, None] * vectors / np.sqrt(np.maximum(values, _FLATTEST))
+
+
+class _StepSize:
+    """Dual averaging of log ε towards an acceptance rate, with the constants of Hoffman and Gelman (2014)."""
+
+    def __init__(self, first: float = 0.8) -> None:
+        self.now, self._centre, self._error, self._mean, self._count = first, np.log(2.0 * first), 0.0, 0.0, 0
+
+    def adapt(self, acceptance: float) -> None:
+        """After a round with this mean acceptance."""
+        self._count += 1
+        share = 1.0 / (self._count + 5.0)
+        self._error += share * (_ACCEPTANCE - acceptance - self._error)
+        logarithm = min(self._centre - np.sqrt(self._count) / 0.2 * self._error, np.log(_LONGEST_STEP))
+        weight = self._count**-0.75
+        self._mean += weight * (logarithm - self._mean)
+        self.now = float(np.exp(logarithm))
+
+    @property
+    def last(self) -> float:
+        """The step size to go on with."""
+        return float(np.exp(self._mean))
+
+
+class _Chain:
+    """One chain, in coordinates z."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        mode: Float[np.ndarray, " P"],
+        frame: Float[np.ndarray, "P P"],
+        bounds: Limits,
+        generator: np.random.Generator,
+    ) -> None:
+        self._objective, self._mode, self._frame, self._bounds = objective, mode, frame, bounds
+        self._generator = generator
+        self.evaluations = self.failures = 0
+        self._at, self._value, self._slope = np.zeros(len(mode)), np.inf, np.zeros(len(mode))
+        self.vectors: list[np.ndarray] = []
+        self.values: list[float] = []
+
+    def begin(self) -> None:
+        """At a draw of the normal approximation, nearer to the mode where the density is zero there."""
+        self._at = self._generator.normal(size=len(self._mode))
+        while True:
+            self._value, self._slope = self._evaluate(self._at)
+            if np.isfinite(self._value) or not np.any(self._at):
+                return
+            self._at = 0.5 * self._at if np.max(np.abs(self._at)) > 1e-3 else np.zeros(len(self._mode))
+
+    def forget(self) -> None:
+        """What was drawn so far."""
+        self.vectors, self.values = [], []
+
+    def move(self, step: float) -> float:
+        """One transition; the probability with which it was accepted."""
+        generator, at, value, slope = self._generator, self._at.copy(), self._value, self._slope
+        momentum = generator.normal(size=len(at))
+        energy = value + 0.5 * momentum @ momentum
+        length = _TURN * generator.uniform(_SHORTEST, _LONGEST)
+        number = max(1, round(length / step))
+        threshold, acceptance = generator.uniform(), 0.0
+        for _ in range(number):
+            momentum = momentum - 0.5 * step * slope
+            at = at + step * momentum
+            value, slope = self._evaluate(at)
+            if not np.isfinite(value):
+                break
+            momentum = momentum - 0.5 * step * slope
+        else:
+            acceptance = float(np.exp(min(0.0, energy - value - 0.5 * momentum @ momentum)))
+            if threshold < acceptance:
+                self._at, self._value, self._slope = at, value, slope
+        self.vectors.append(self._mode + self._frame @ self._at)
+        self.values.append(self._value)
+        return acceptance
+
+    def _evaluate(self, at: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
+        vector = self._mode + self._frame @ at
+        inside = np.all(vector >= self._bounds.lower) and np.all(vector <= self._bounds.upper)
+        value, slope = self._objective(vector) if inside else (np.inf, np.zeros(len(at)))
+        self.evaluations += bool(inside)
+        if not (np.isfinite(value) and np.all(np.isfinite(slope))):
+            self.failures += 1
+            return np.inf, np.zeros(len(at))
+        return value, self._frame.T @ slope

@@ -1,0 +1,225 @@
+r"""The posterior averaged over hyperparameters: one model for each draw of them, with equal weights.
+
+p(f | y) = ∫ p(f | y, θ) p(θ | y) dθ ≈ Σ_k p(f | y, θ_k)/K
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi._core.checks import as_count, check_key, is_traced
+from kosambi._core.precision import public, with_fields
+from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
+from kosambi.posterior import _arviz
+from kosambi.posterior._matheron import MatheronDraws
+from kosambi.posterior.averaged_prediction import AveragedPrediction
+from kosambi.posterior.certificate import Certificate
+from kosambi.posterior.posterior import Posterior
+from kosambi.posterior.prediction import Prediction
+from kosambi.priors import FunctionDraws
+from kosambi.samplers import Report
+from kosambi.target import Target
+
+if TYPE_CHECKING:
+    from kosambi.learning import HyperparameterDraws
+
+
+class AveragedDraws(FunctionDraws):
+    """Functions drawn from several models, whose values are put one behind the other. See `FunctionDraws`.
+
+    `parts` are the draws of each model, and `order` says where in the row of all of them a draw is.
+    """
+
+    parts: tuple[FunctionDraws, ...]  # type: ignore[assignment]
+    order: tuple[int, ...] = eqx.field(static=True, default=())
+
+    @property
+    def num_draws(self) -> int:
+        """J, the number of functions."""
+        return len(self.order)
+
+    @public
+    def __getitem__(self, which: Any) -> AveragedDraws:
+        wanted = np.asarray(self.order)[np.atleast_1d(np.arange(self.num_draws)[which])]
+        ends = np.cumsum([len(part) for part in self.parts])
+        owner = np.searchsorted(ends, wanted, side="right")
+        place = wanted - (ends - [len(part) for part in self.parts])[owner]
+        parts = tuple(self.parts[k][place[owner == k]] for k in np.unique(owner))
+        order = np.empty(len(wanted), dtype=int)
+        order[np.argsort(owner, kind="stable")] = np.arange(len(wanted))
+        return AveragedDraws(np.zeros(()), parts, self.num_columns, self.num_latents, None, tuple(order.tolist()))
+
+    @public
+    def __call__(self, x: ArrayLike) -> Float[Array, "J N *C"]:
+        """The values of all draws at the rows of `x` (N, D), mean included."""
+        return self._ordered([part(x) for part in self.parts])
+
+    @public
+    def centred(self, x: ArrayLike) -> Float[Array, "J N *C"]:
+        """The values of all draws at the rows of `x` without the prior means."""
+        return self._ordered([part.centred(x) for part in self.parts])
+
+    def _ordered(self, values: list[Array]) -> Array:
+        xp = jnp if is_traced(values) else np
+        return xp.concatenate(values)[np.asarray(self.order)]
+
+
+class AveragedPosterior(Posterior):
+    """Functions given data, averaged over draws of the hyperparameters. `kosambi.average` makes it.
+
+    Predictions, functions, and what is exported are those of the average. `target`, `prior`, `likelihood`, `basis` and
+    `particles` are those of `point`, the model with the most probable hyperparameters, and so are `modes` and
+    `explained_variance`.
+
+    Arguments:
+        point: the posterior with the most probable hyperparameters.
+        components: one posterior for each draw, with as many particles each.
+        draws: the hyperparameters; None where they are from elsewhere.
+    """
+
+    def __init__(
+        self, point: Posterior, components: tuple[Posterior, ...], draws: HyperparameterDraws | None = None
+    ) -> None:
+        sizes = {component.num_particles for component in components}
+        if len(sizes) != 1:
+            raise InputError(f"`components` must be posteriors with as many draws each. Got {sorted(sizes)} draws.")
+        super().__init__(point.target, point.particles, _report(point, components))
+        self.selection = point.selection
+        self.point = point
+        """The posterior with the most probable hyperparameters, not averaged."""
+        self.components = tuple(_sharing(point.target, component) for component in components)
+        """The posterior of each draw of hyperparameters."""
+        self.hyperparameters = draws
+        """Those draws."""
+
+    @property
+    def num_particles(self) -> int:
+        """J, the number of posterior draws, of all components."""
+        return len(self.components) * self.components[0].num_particles
+
+    @property
+    def num_components(self) -> int:
+        """How many normal distributions the predictive distribution of f at an input is a mixture of."""
+        return sum(component.num_components for component in self.components)
+
+    def functions(self, key: Key, **options: Any) -> FunctionDraws | MatheronDraws:
+        """One function for each of the J particles: draw j is one of component j mod K; see `Posterior.functions`.
+
+        Arguments:
+            key: a JAX random key.
+            options: those of `Posterior.functions`; only method="pathwise".
+        """
+        if options.get("method", "pathwise") != "pathwise":
+            raise InputError('An average has functions by method="pathwise". Use `posterior.components` for others.')
+        keys = jax.random.split(check_key(key), len(self.components))
+        drawn = (part.functions(own, **options) for part, own in zip(self.components, keys, strict=True))
+        parts = tuple(each for each in drawn if isinstance(each, FunctionDraws))
+        number, size = len(parts), self.components[0].num_particles
+        order = np.arange(number * size).reshape(number, size).T.ravel()
+        columns = self.target.x.shape[1]
+        return AveragedDraws(np.zeros(()), parts, columns, self.likelihood.num_latents, None, tuple(order.tolist()))
+
+    def predict(self, x_new: ArrayLike, *, noise: ArrayLike | None = None) -> Prediction:
+        """The distributions of f and of an observation at the rows of `x_new` (N, D); see `Posterior.predict`.
+
+        Takes K times as long as that of one model, and holds K times as many numbers.
+        """
+        return AveragedPrediction(tuple(component.predict(x_new, noise=noise) for component in self.components))
+
+    def log_predictive_density(
+        self, x_new: ArrayLike, y_new: ArrayLike, *, noise: ArrayLike | None = None
+    ) -> Float[Array, " N"]:
+        """log p(y | data) of each new observation by itself, (N,), averaged over hyperparameters."""
+        every = [part.log_predictive_density(x_new, y_new, noise=noise) for part in self.components]
+        return np.logaddexp.reduce(np.stack(every), axis=0) - np.log(len(every))
+
+    def draw_observations(
+        self, key: Key, f: Float[Array, "S N *C"], which: Int[np.ndarray, " S"]
+    ) -> Float[Array, "S N"]:
+        """Observations given values of functions, each with the noise of its own model."""
+        drawn = np.empty(np.shape(f)[:2])
+        for k, own in enumerate(jax.random.split(check_key(key), len(self.components))):
+            if len(rows := np.flatnonzero(np.asarray(which) % len(self.components) == k)):
+                drawn[rows] = self.components[k].likelihood.draw(own, np.asarray(f)[rows])
+        return drawn
+
+    def certificate(self, *, num_nodes: int | None = None) -> Certificate:
+        """The certificate of the component that is farthest from the best distribution with its coordinates.
+
+        The divergence of the average is at most the mean of those of its components; see `Posterior.certificate`.
+        """
+        every = [component.certificate(num_nodes=num_nodes) for component in self.components]
+        return max(every, key=lambda found: found.divergence if np.isfinite(found.divergence) else np.inf)
+
+    def to_arviz(self, num_chains: int = 4, *, log_likelihood: bool = True) -> Any:
+        """The particles for ArviZ, with the hyperparameters that each belongs to as variables; see `Posterior.to_arviz`.
+
+        Coordinates u are those of each component's own basis, which have the same inducing points.
+        """
+        values = {} if self.hyperparameters is None else self.hyperparameters.values
+        parts = [(component.target, component.particles) for component in self.components]
+        return _arviz.to_arviz(parts, self.report, as_count("num_chains", num_chains), bool(log_likelihood), values)
+
+    @property
+    def log_evidence(self) -> NoReturn:  # type: ignore[override]
+        """Not known for an average."""
+        raise self._without("The log evidence", "log_evidence")
+
+    def reweighted(self, key: Key, *, num_nodes: int | None = None) -> NoReturn:  # type: ignore[override]
+        """Not for an average."""
+        raise self._without("Reweighting", "reweighted(key)")
+
+    def by_mode(self) -> NoReturn:  # type: ignore[override]
+        """Not for an average."""
+        raise self._without("A posterior for each mode", "by_mode()")
+
+    def _without(self, what: str, call: str) -> InputError:
+        return InputError(
+            f"{what} is that of one model, and this posterior is averaged over {len(self.components)} draws of "
+            f"hyperparameters. Use `posterior.point.{call}`, of the most probable ones, or `posterior.components`."
+        )
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, averaged over {len(self.components)} draws of hyperparameters)"
+
+
+def _sharing(target: Target, component: Posterior) -> Posterior:
+    """The component with the very arrays of the data that `target` has, which memory and files then hold once."""
+    own = component.target
+    same = {
+        name: getattr(target, name)
+        for name in ("x", "y", "weights")
+        if getattr(own, name) is not None and np.array_equal(getattr(own, name), getattr(target, name))
+    }
+    component.target = with_fields(own, **same)
+    return component
+
+
+def _report(point: Posterior, components: tuple[Posterior, ...]) -> Report | None:
+    """What happened in all runs: the worst R̂, all steps and draws; of the point estimate what cannot be summed."""
+    runs = [component.report for component in components if component.report is not None]
+    if point.report is None or not runs:
+        return point.report
+    unsettled = sum(not run.converged for run in runs)
+    notes = list(dict.fromkeys(text for run in (point.report, *runs) for text in run.warnings))
+    if unsettled:
+        notes.append(f"{unsettled} of {len(runs)} models with drawn hyperparameters have not converged.")
+    return dataclasses.replace(
+        point.report,
+        converged=not unsettled,
+        r_hat=max(run.r_hat for run in runs),
+        ess=sum(run.ess for run in runs),
+        acceptance=float(np.mean([run.acceptance for run in runs])),
+        gradient_evaluations=sum(run.gradient_evaluations for run in (point.report, *runs)),
+        seconds=sum(run.seconds for run in (point.report, *runs)),
+        compile_seconds=sum(run.compile_seconds for run in (point.report, *runs)),
+        warnings=tuple(notes),
+    )

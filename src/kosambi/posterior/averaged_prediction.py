@@ -1,0 +1,64 @@
+"""Predictions averaged over hyperparameters: a mixture of the predictions of several models, with equal weights."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.types import Array, ArrayLike
+from kosambi.posterior.prediction import Prediction
+
+
+class AveragedPrediction(Prediction):
+    """The predictive distributions of f and of an observation, averaged over models; `AveragedPosterior.predict`.
+
+    An observation has the density Σ_k p(y | θ_k)/K; moments, quantiles and probabilities are those of that mixture.
+
+    Arguments:
+        parts: the predictions of the models at the same inputs, with as many components each.
+    """
+
+    def __init__(self, parts: tuple[Prediction, ...]) -> None:
+        # Components of one model lie apart from each other, as particles do.
+        means = np.stack([part.component_means for part in parts], axis=1)
+        shape = means.shape[0], means.shape[2]
+        deviation = np.stack([np.broadcast_to(part.component_deviation, shape) for part in parts], axis=1)
+        super().__init__(
+            parts[0].likelihood,
+            means.reshape(-1, *means.shape[2:]),
+            deviation.reshape(-1, deviation.shape[2]),
+            np.mean([part.support for part in parts], axis=0),
+            parts[0].warnings,
+            is_noise_known=parts[0].is_noise_known,
+        )
+        self.parts = parts
+        """The prediction of each model."""
+
+    @functools.cached_property
+    def _observation(self) -> tuple[Array, Array]:
+        means, variances = (np.array(each) for each in zip(*(part._observation for part in self.parts), strict=True))
+        return np.mean(means, axis=0), np.mean(variances, axis=0) + np.var(means, axis=0)
+
+    @functools.cached_property
+    def _label_probabilities(self) -> Float[Array, "N L"]:
+        return np.mean([part._label_probabilities for part in self.parts], axis=0)
+
+    def log_density(self, y: ArrayLike) -> Float[Array, " N"]:
+        """The log density, or log probability, of one observation `y` (N,) at each input."""
+        every = np.stack([part.log_density(y) for part in self.parts])
+        return np.logaddexp.reduce(every, axis=0) - np.log(len(self.parts))
+
+    def first(self, number: int) -> Prediction:
+        """The prediction at the first inputs."""
+        return AveragedPrediction(tuple(part.first(number) for part in self.parts))
+
+    def _stretched(self, root: float, centre: Float[Array, " N *C"]) -> Prediction:
+        return AveragedPrediction(tuple(part._stretched(root, centre) for part in self.parts))
+
+    def _cdf(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
+        return np.mean([part._cdf(y, points) for part in self.parts], axis=0)
+
+    def __repr__(self) -> str:
+        return f"Averaged{super().__repr__()[:-1]} of {len(self.parts)} models)"
