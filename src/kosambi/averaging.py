@@ -55,8 +55,8 @@ def average(
     >>> gaussian = ko.likelihoods.Gaussian()
     >>> report = ko.fit_hyperparameters(jax.random.key(0), ko.kernels.Matern52(), gaussian, x, y, num_draws=10)[2]
     >>> posterior = ko.average(jax.random.key(1), report.draws, x, y)
-    >>> posterior
-    AveragedPosterior(100 draws, M=20 of PointBasis, Gaussian, N=20, converged, averaged over 10 draws of hyperparameters)
+    >>> len(posterior.components), posterior.functions(jax.random.key(2))(x).shape
+    (10, (100, 20))
     >>> bool(posterior.predict([[12.0]]).variance > posterior.point.predict([[12.0]]).variance)
     True
     """
@@ -69,9 +69,7 @@ def average(
     if unknown := [name for name in options if name not in known]:
         raise InputError(f"`average` knows no argument `{unknown[0]}`. It takes those of `infer`: {', '.join(known)}.")
     if isinstance(options.get("basis"), AbstractBasis):
-        raise InputError(
-            "A finished `basis` has one prior, and an average has several. Pass a basis class or its name."
-        )
+        raise InputError("A finished `basis` has one prior, an average several. Pass a basis class or its name.")
     number, total = len(draws), as_count("num_particles", num_particles)
     key_point, *keys = split(check_key(key), number + 1)
     if point is None:

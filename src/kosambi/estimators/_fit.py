@@ -35,7 +35,7 @@ from kosambi.learning.sizes import SUBSET, affordable
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import AveragedPosterior, Posterior
 from kosambi.posterior.doubled import left_out_score
-from kosambi.priors import GaussianProcess
+from kosambi.priors import AbstractPrior
 from kosambi.samplers.run import is_for_closed_form
 from kosambi.target import Target
 from kosambi.target.neighbors import DEFAULT, NEIGHBORS
@@ -136,8 +136,8 @@ def fitted(
 
 
 def _in_units(
-    prior: GaussianProcess, likelihood: AbstractLikelihood, location: float, scale: float
-) -> tuple[GaussianProcess, AbstractLikelihood]:
+    prior: AbstractPrior, likelihood: AbstractLikelihood, location: float, scale: float
+) -> tuple[AbstractPrior, AbstractLikelihood]:
     """A model of standardised observations in the units of y."""
     given = in_units(likelihood, location, scale)
     final = likelihood if given is None else given

@@ -20,7 +20,7 @@ from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
 
 EXPENSIVE = 1.0e8
-"""Cubed rows, of all latent functions and blocks together, from which an evaluation takes long, and rounds are fewer."""
+"""Cubed rows, of all latent functions and blocks, from which an evaluation takes long, and rounds are fewer."""
 FEWEST_ROUNDS = 24
 """Transitions of each chain where an evaluation takes long."""
 
@@ -106,7 +106,8 @@ class HyperparameterDraws:
     @property
     def _rows(self) -> list[tuple[str, str, str, str]]:
         levels = [self.quantile(q) for q in (0.5, 0.05, 0.95)]
-        return [(name, *(_shown(level[name]) for level in levels)) for name in self.values]
+        shown = [{name: _shown(value) for name, value in level.items()} for level in levels]
+        return [(name, shown[0][name], shown[1][name], shown[2][name]) for name in self.values]
 
 
 def drawn(strategy: AbstractStrategy, found: Found, number: int) -> HyperparameterDraws:

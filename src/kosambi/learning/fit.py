@@ -118,7 +118,7 @@ def fit_hyperparameters(
             kosambi.hyperpriors.LogNormal(0.1, 0.5)}`, in the units of the parameter. Others have the usual weak prior;
             `report.priors` says which.
         num_draws: K, draws of all hyperparameters from their posterior given the data, for `report.draws`; none when 0.
-            Hand them to `infer` to average over them. From the rows that are learned from together (see `num_inducing`).
+            Hand them to `average`. They know the rows that are learned from together (see `num_inducing`).
         progress: whether to show a progress line; None shows it on a terminal.
         on_interrupt: "raise" lets the `KeyboardInterrupt` of Ctrl-C pass. "return" returns the best that was found by
             then, with a report that says so; an interruption before anything was found is raised in either case.

@@ -1,12 +1,12 @@
 r"""Draws of hyperparameters from p(θ | y) ∝ p(y | θ) p(θ), by Hamiltonian Monte Carlo on the evidence.
 
-The free numbers θ of a model (`Layout`) have the log density that the search maximises: the log evidence plus the log of
-their normal prior. With the curvature at its maximum θ̂,
+The free numbers θ of a model (`Layout`) have the log density that the search maximises: the log evidence plus the log
+of their normal prior. With the curvature at its maximum θ̂,
 
     H = −∇² log p(θ̂ | y) = W⁻¹ V diag(λ) Vᵀ W⁻¹,   θ = θ̂ + W V diag(λ)^{-1/2} z,
 
-W the widths of the prior, z is about standard normal, and a few leapfrog steps of a quarter turn make draws that are all
-but independent. Curvatures below half of the prior's, where the evidence bends the wrong way, are raised to that.
+W the widths of the prior, z is about standard normal, and a few leapfrog steps of a quarter turn make draws that are
+all but independent. Curvatures below half of the prior's, where the evidence bends the wrong way, are raised to that.
 
 The evidence is computed with LAPACK on the host, where a compiled program has no part in it, so the loop is Python's;
 chains run side by side, a thread each. Step sizes are adapted in the first rounds (dual averaging, Hoffman and Gelman
@@ -93,9 +93,8 @@ def draw_chains(
     """
     own = [objective() for _ in range(NUM_CHAINS)]
     frame = _frame(own, mode, bounds)
-    chains = [
-        _Chain(one, mode, frame, bounds, each) for one, each in zip(own, generator.spawn(NUM_CHAINS), strict=True)
-    ]
+    generators = generator.spawn(NUM_CHAINS)
+    chains = [_Chain(one, mode, frame, bounds, each) for one, each in zip(own, generators, strict=True)]
     in_threads(lambda chain: chain.begin(), chains)
     step = _StepSize()
     for number in range(WARM_UP):
@@ -167,17 +166,16 @@ def effective_draws(draws: Float[np.ndarray, "C T P"]) -> float:
 def _frame(own: list[Objective], mode: Float[np.ndarray, " P"], bounds: Limits) -> Float[np.ndarray, "P P"]:
     """The matrix that takes z to θ − θ̂, from differences of the gradient."""
     size, width = len(mode), bounds.width
-    moves = [np.clip(mode + sign * _STEP * width[i] * np.eye(size)[i], bounds.lower, bounds.upper)
-             for i in range(size) for sign in (1.0, -1.0)]  # fmt: skip
-    # One thread for each objective, which may keep what it has found for its next evaluation.
-    shares = [range(first, len(moves), len(own)) for first in range(len(own))]
+    sides = np.concatenate([np.eye(size), -np.eye(size)])
+    moves = np.clip(mode + _STEP * width * sides, bounds.lower, bounds.upper)
+    # An objective may keep what it has found for its next evaluation, so each has a thread of its own.
+    shares = [np.arange(first, len(moves), len(own)) for first in range(len(own))]
+    parts = in_threads(lambda each: [own[each](moves[i])[1] for i in shares[each]], list(range(len(own))))
     slopes = np.empty((len(moves), size))
-    for share, found in zip(
-        shares, in_threads(lambda c: [own[c](moves[i])[1] for i in shares[c]], range(len(own))), strict=True
-    ):
-        slopes[list(share)] = found
-    apart = np.array([moves[2 * i][i] - moves[2 * i + 1][i] for i in range(size)])
-    curvature = (slopes[0::2] - slopes[1::2]) / apart[:, None]
+    for share, part in zip(shares, parts, strict=True):
+        slopes[share] = np.reshape(part, (len(share), size))
+    apart = np.diagonal(moves[:size] - moves[size:])
+    curvature = (slopes[:size] - slopes[size:]) / apart[:, None]
     curvature = np.where(np.isfinite(curvature), 0.5 * (curvature + curvature.T), 0.0)
     values, vectors = np.linalg.eigh(width[:, None] * curvature * width)
     return width[:, None] * vectors / np.sqrt(np.maximum(values, _FLATTEST))
@@ -252,7 +250,8 @@ class _Chain:
                 break
             momentum = momentum - 0.5 * step * slope
         else:
-            acceptance = float(np.exp(min(0.0, energy - value - 0.5 * momentum @ momentum)))
+            gain = float(energy - value - 0.5 * momentum @ momentum)
+            acceptance = float(np.exp(min(0.0, gain)))
             if threshold < acceptance:
                 self._at, self._value, self._slope = at, value, slope
         self.vectors.append(self._mode + self._frame @ self._at)

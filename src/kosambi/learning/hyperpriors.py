@@ -206,12 +206,13 @@ def with_priors(limits: Limits, layout: Layout, priors: Mapping[str, AbstractHyp
 def described(limits: Limits | None, layout: Layout) -> dict[str, AbstractHyperprior]:
     """The priors that these limits are, by the name of the parameter."""
     found: dict[str, AbstractHyperprior] = {}
+    if limits is None:
+        return found
     at = 0
-    for group in () if limits is None else layout.groups:
+    for group in layout.groups:
         parameter = group[0]
-        mean, width = (
-            part[at : at + parameter.size].reshape(parameter.shape) for part in (limits.centre, limits.width)
-        )
+        own = slice(at, at + parameter.size)
+        mean, width = (part[own].reshape(parameter.shape) for part in (limits.centre, limits.width))
         at += parameter.size
         if parameter.support == "positive":
             found[parameter.name] = LogNormal(np.exp(mean), width)
@@ -225,6 +226,4 @@ def described(limits: Limits | None, layout: Layout) -> dict[str, AbstractHyperp
 
 
 def _shown(values: np.ndarray) -> str:
-    return np.array2string(
-        np.asarray(values), precision=4, separator=", ", threshold=8, formatter={"float": "{:.4g}".format}
-    )
+    return np.array2string(np.asarray(values), separator=", ", threshold=8, formatter={"float": "{:.4g}".format})

@@ -159,9 +159,11 @@ class AbstractStrategy(abc.ABC):
         return found
 
     def density(self, found: Found) -> tuple[Callable[[], Objective], float]:
-        """What draws of hyperparameters come from: a maker of functions that give minus the log density, one for each
-        chain, and the cubed rows of an evaluation.
+        """What draws of hyperparameters come from, and the cubed rows of an evaluation, which say how long it takes.
+
+        The first makes functions that give minus the log density and its gradient, one for each chain.
         """
+        del found
         raise InputError(
             f"`num_draws` is not for {type(self).__name__}, whose objective is no density of the data. Leave it out."
         )

@@ -155,6 +155,7 @@ class WithPoints(AbstractStrategy):
     def density(self, found: Found) -> tuple[Callable[[], Objective], float]:
         """The bound with the points that were found, times the prior."""
         points = found.inducing_points
+        assert points is not None
         given = dataclasses.replace(found, model=found.model._replace(likelihood=self._likelihood(found, self._rows)))
 
         def objective() -> Objective:

@@ -160,7 +160,7 @@ class AveragedPosterior(Posterior):
         return max(every, key=lambda found: found.divergence if np.isfinite(found.divergence) else np.inf)
 
     def to_arviz(self, num_chains: int = 4, *, log_likelihood: bool = True) -> Any:
-        """The particles for ArviZ, with the hyperparameters that each belongs to as variables; see `Posterior.to_arviz`.
+        """The particles for ArviZ, with the hyperparameters of each as variables; see `Posterior.to_arviz`.
 
         Coordinates u are those of each component's own basis, which have the same inducing points.
         """
@@ -169,15 +169,16 @@ class AveragedPosterior(Posterior):
         return _arviz.to_arviz(parts, self.report, as_count("num_chains", num_chains), bool(log_likelihood), values)
 
     @property
-    def log_evidence(self) -> NoReturn:  # type: ignore[override]
+    def log_evidence(self) -> NoReturn:
         """Not known for an average."""
         raise self._without("The log evidence", "log_evidence")
 
-    def reweighted(self, key: Key, *, num_nodes: int | None = None) -> NoReturn:  # type: ignore[override]
+    def reweighted(self, key: Key, *, num_nodes: int | None = None) -> NoReturn:
         """Not for an average."""
+        del key, num_nodes
         raise self._without("Reweighting", "reweighted(key)")
 
-    def by_mode(self) -> NoReturn:  # type: ignore[override]
+    def by_mode(self) -> NoReturn:
         """Not for an average."""
         raise self._without("A posterior for each mode", "by_mode()")
 
