@@ -29,6 +29,14 @@ class Task(enum.StrEnum):
     counts = "counts"
 
 
+class Learning(enum.StrEnum):
+    """What is done about hyperparameters."""
+
+    auto = "auto"
+    evidence = "evidence"
+    average = "average"
+
+
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary; warnings and errors stay.")]
@@ -121,6 +129,9 @@ def fit(
     neighbors: Annotated[
         str, typer.Option(callback=_neighbors, help="How many near rows inform each input, 0 for none, or auto.")
     ] = "auto",
+    hyperparameters: Annotated[
+        Learning, typer.Option(help="The most probable ones, an average over draws of them, or auto for what pays.")
+    ] = Learning.auto,
     max_rows: Annotated[int, typer.Option(min=2, help="The most rows to learn from; drawn at random.")] = 5_000,
     seed: Seed = 0,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report page too.")] = True,
@@ -153,6 +164,7 @@ def fit(
             samples=samples,
             inducing=int(inducing) if inducing.isdecimal() else inducing,
             neighbors=neighbors if neighbors == "auto" else int(neighbors),
+            hyperparameters=hyperparameters.value,
             report=report,
             force=force,
         )

@@ -33,6 +33,7 @@ class FitRequest:
     samples: int = 100
     inducing: int | str = "auto"
     neighbors: int | str = "auto"
+    hyperparameters: str = "auto"
     report: bool = True
     force: bool = False
 
@@ -123,6 +124,7 @@ def _estimator(request: FitRequest, data: Data, likelihood: str, *, is_live: boo
     shared: dict[str, Any] = {
         "n_inducing": request.inducing,
         "n_neighbors": request.neighbors,
+        "hyperparameters": request.hyperparameters,
         "n_samples": request.samples,
         "random_state": request.data.seed,
         "progress": is_live,
@@ -200,6 +202,7 @@ def _record(
             "samples": request.samples,
             "inducing": request.inducing,
             "neighbors": request.neighbors,
+            "hyperparameters": request.hyperparameters,
         },
         "metrics": metrics,
         "fit": {
@@ -208,6 +211,7 @@ def _record(
             "r_hat": float(report.r_hat),
             "num_inducing": int(estimator.posterior_.basis.size),
             "num_neighbors": int(estimator.posterior_.target.num_neighbors or 0),
+            "num_models": len(getattr(estimator.posterior_, "components", [None])),
             "warnings": list(dict.fromkeys([*screen.warnings, *report.warnings])),
         },
         "versions": versions(),
@@ -218,6 +222,7 @@ def _summary(out: Path, record: dict[str, Any], metrics: Metrics | None) -> str:
     fitted = record["fit"]
     state = "converged" if fitted["converged"] else "NOT converged: see the warnings"
     near = f", {fitted['num_neighbors']} neighbours" if fitted["num_neighbors"] else ""
+    near += f", averaged over {fitted['num_models']} draws of hyperparameters" if fitted["num_models"] > 1 else ""
     lines = [
         f"{record['task']} with the {record['likelihood']} likelihood, {fitted['num_inducing']} inducing points{near}, "
         f"{record['settings']['samples']} functions drawn ({state})"

@@ -45,7 +45,10 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
             for none up to 5000 rows, and as many as take some minutes at most above, beside 512 points (64
             at least for very many rows).
         n_samples: J, how many functions are drawn.
-        hyperparameters: "evidence", "paper" (an exact Gaussian process, for comparison), or None to keep them.
+        hyperparameters: "evidence" for the most probable ones; "average" for predictions averaged over draws of them
+            from their posterior, which keeps intervals honest where rows are few; "auto" for that average where it pays
+            (up to 1000 rows with Gaussian noise, 200 otherwise, without neighbours) and the most probable ones
+            elsewhere; "paper" (an exact Gaussian process, for comparison); None to keep them.
         sampler: see `kosambi.sample`.
         potential: "auto", "projected", "optimal" or "neighbors"; see `kosambi.Target`.
         progress: whether to show a progress line; None shows it on a terminal.

@@ -15,6 +15,7 @@ from kosambi.page._html import Child, Markup, section, table, tag
 from kosambi.page._numbers import seconds_spent
 from kosambi.page._parameters import Parameter, parameters
 from kosambi.page._svg import SMALL, figure
+from kosambi.posterior import AveragedPosterior
 from kosambi.posterior.certificate import Certificate
 from kosambi.samplers.report import Report
 
@@ -100,7 +101,7 @@ def basis_section(facts: Facts, numbers: Iterator[int]) -> Markup:
     return section("inducing-points", "How many inducing points?", tag("div", *pictures, class_="grid"), *close)
 
 
-def parameters_section(facts: Facts) -> Markup:
+def parameters_section(facts: Facts, numbers: Iterator[int]) -> Markup:
     """What was learned, or given."""
     learned = facts.estimator.fit_report_
     words = "Hyperparameters were given, not learned."
@@ -117,7 +118,36 @@ def parameters_section(facts: Facts) -> Markup:
         f"{type(facts.posterior.prior.kernel).__name__} kernel, {type(facts.posterior.likelihood).__name__} likelihood"
     )
     head = ["Parameter", "Input", "Value", "In the units of the input", "Remark"]
-    return section("hyperparameters", "Hyperparameters", tag("p", words), table(head, rows, kinds, numbers=(2, 3)))
+    parts: list[Child] = [tag("p", words), table(head, rows, kinds, numbers=(2, 3))]
+    if isinstance(facts.posterior, AveragedPosterior) and (draws := facts.posterior.hyperparameters) is not None:
+        state = "that agree" if draws.converged else "that do NOT agree"
+        parts.append(
+            tag(
+                "p",
+                f"The values above are the most probable ones. Predictions are averaged over {len(draws)} draws of all "
+                f"of them from their posterior, by chains {state} (R-hat {draws.r_hat:.3f}).",
+            )
+        )
+        caption = "What the data leave open of each hyperparameter: median, 50 % and 90 % of the draws."
+        size = (7.2, 1.2 + 0.3 * sum(int(np.prod(each.shape[1:])) for each in draws.values.values()))
+        picture = figure(
+            next(numbers),
+            size,
+            lambda axes: plots.hyperparameters(draws, labels=_labels(facts), axes=axes),
+            "Posterior of each hyperparameter.",
+            caption,
+        )
+        parts.append(picture)
+    return section("hyperparameters", "Hyperparameters", *parts)
+
+
+def _labels(facts: Facts) -> dict[str, str]:
+    """Names of lengthscales with their input."""
+    found = {}
+    for parameter in parameters(facts):
+        for i, column in enumerate(parameter.columns):
+            found[parameter.entry(i)] = f"{parameter.name}, {facts.names[column]}"
+    return found
 
 
 def _row(facts: Facts, parameter: Parameter, i: int) -> list[Child]:

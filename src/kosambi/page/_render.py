@@ -66,7 +66,7 @@ def render(
         "Inputs": effects_section(facts, numbers),
         "Sampler": run_section(facts, numbers),
         "Inducing points": basis_section(facts, numbers),
-        "Hyperparameters": parameters_section(facts),
+        "Hyperparameters": parameters_section(facts, numbers),
         "Warnings": warnings_section(facts),
         "Versions": versions_section(facts),
     }

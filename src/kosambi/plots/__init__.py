@@ -10,6 +10,7 @@ from kosambi.plots._functions import posterior
 from kosambi.plots._labels import confusion, reliability, roc
 from kosambi.plots._regions import highest_density
 from kosambi.plots.effects import partial_effect
+from kosambi.plots.hyperparameters import hyperparameter_pairs, hyperparameters
 from kosambi.plots.predictions import predictions
 from kosambi.plots.runs import energy, ladder, modes, r_hat
 from kosambi.plots.style import BLACK, BLUE, ORANGE, plain
@@ -22,6 +23,8 @@ __all__ = [
     "confusion",
     "energy",
     "highest_density",
+    "hyperparameter_pairs",
+    "hyperparameters",
     "ladder",
     "modes",
     "partial_effect",
