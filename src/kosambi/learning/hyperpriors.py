@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.checks import as_float_array, as_positive
+from kosambi._core.types import ArrayLike
 from kosambi.errors import InputError
 from kosambi.learning.layout import Layout
 from kosambi.learning.starts import Limits
@@ -40,7 +41,7 @@ class AbstractHyperprior(abc.ABC):
         """Mean and standard deviation of the free number that stands for the parameter."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, init=False)
 class LogNormal(AbstractHyperprior):
     """The logarithm of a positive parameter is normal; two thirds of the prior lie within a factor e^±width.
 
@@ -55,11 +56,11 @@ class LogNormal(AbstractHyperprior):
     median: Float[np.ndarray, "..."]
     width: Float[np.ndarray, "..."]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "median", as_positive("median", self.median, max_ndim=1))
-        object.__setattr__(self, "width", as_positive("width", self.width, max_ndim=1))
-
     supports: ClassVar[tuple[str, ...]] = ("positive",)
+
+    def __init__(self, median: ArrayLike, width: ArrayLike) -> None:
+        object.__setattr__(self, "median", as_positive("median", median, max_ndim=1))
+        object.__setattr__(self, "width", as_positive("width", width, max_ndim=1))
 
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
@@ -70,7 +71,7 @@ class LogNormal(AbstractHyperprior):
         return f"LogNormal(median={_shown(self.median)}, width={_shown(self.width)})"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, init=False)
 class Normal(AbstractHyperprior):
     """A real parameter, such as the prior mean, is normal.
 
@@ -85,11 +86,11 @@ class Normal(AbstractHyperprior):
     mean: Float[np.ndarray, "..."]
     deviation: Float[np.ndarray, "..."]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", as_float_array("mean", self.mean))
-        object.__setattr__(self, "deviation", as_positive("deviation", self.deviation, max_ndim=1))
-
     supports: ClassVar[tuple[str, ...]] = ("real",)
+
+    def __init__(self, mean: ArrayLike, deviation: ArrayLike) -> None:
+        object.__setattr__(self, "mean", as_float_array("mean", mean))
+        object.__setattr__(self, "deviation", as_positive("deviation", deviation, max_ndim=1))
 
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
@@ -100,7 +101,7 @@ class Normal(AbstractHyperprior):
         return f"Normal(mean={_shown(self.mean)}, deviation={_shown(self.deviation)})"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, init=False)
 class LogitNormal(AbstractHyperprior):
     """The logit of a parameter between zero and one is normal.
 
@@ -115,13 +116,13 @@ class LogitNormal(AbstractHyperprior):
     median: Float[np.ndarray, "..."]
     width: Float[np.ndarray, "..."]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "median", as_positive("median", self.median, max_ndim=1))
-        object.__setattr__(self, "width", as_positive("width", self.width, max_ndim=1))
+    supports: ClassVar[tuple[str, ...]] = ("unit",)
+
+    def __init__(self, median: ArrayLike, width: ArrayLike) -> None:
+        object.__setattr__(self, "median", as_positive("median", median, max_ndim=1))
+        object.__setattr__(self, "width", as_positive("width", width, max_ndim=1))
         if np.any(self.median >= 1.0):
             raise InputError(f"`median` must lie between 0 and 1. Got {_shown(self.median)}.")
-
-    supports: ClassVar[tuple[str, ...]] = ("unit",)
 
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
@@ -132,7 +133,7 @@ class LogitNormal(AbstractHyperprior):
         return f"LogitNormal(median={_shown(self.median)}, width={_shown(self.width)})"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, init=False)
 class Increments(AbstractHyperprior):
     """The usual prior of increasing numbers, such as cut points: the first and the logarithms of the steps are normal.
 
@@ -143,8 +144,11 @@ class Increments(AbstractHyperprior):
 
     mean: Float[np.ndarray, " L"]
     width: Float[np.ndarray, " L"]
-
     supports: ClassVar[tuple[str, ...]] = ("increasing",)
+
+    def __init__(self, mean: ArrayLike, width: ArrayLike) -> None:
+        object.__setattr__(self, "mean", as_float_array("mean", mean))
+        object.__setattr__(self, "width", as_positive("width", width, max_ndim=1))
 
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
@@ -219,7 +223,7 @@ def described(limits: Limits | None, layout: Layout) -> dict[str, AbstractHyperp
         elif parameter.support == "unit":
             found[parameter.name] = LogitNormal(1.0 / (1.0 + np.exp(-mean)), width)
         elif parameter.support == "increasing":
-            found[parameter.name] = Increments(mean.copy(), width.copy())
+            found[parameter.name] = Increments(mean, width)
         else:
             found[parameter.name] = Normal(mean, width)
     return found

@@ -66,33 +66,32 @@ def hyperparameter_pairs(draws: HyperparameterDraws, names: list[str] | None = N
         names: which numbers, such as "kernel.lengthscale[0]"; the six that vary least, in logarithms, when None.
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     columns = _columns(draws)
     if names is not None and (unknown := [name for name in names if name not in columns]):
         raise InputError(f"`names` has {unknown[0]!r}, which was not drawn. Drawn are {', '.join(columns)}.")
     chosen = names or _best_known(columns)
+    is_log = {name: bool(np.all(columns[name] > 0)) for name in chosen}
+    shown = {name: np.log10(columns[name]) if is_log[name] else columns[name] for name in chosen}
+    titles = {name: plain(f"log10 {name}" if is_log[name] else name) for name in chosen}
     figure = Figure(figsize=(1.9 * len(chosen), 1.9 * len(chosen)), layout="constrained")
-    grid = figure.subplots(len(chosen), len(chosen), squeeze=False)
+    grid = figure.subplots(len(chosen), len(chosen), squeeze=False, sharex="col")
     for i, below in enumerate(chosen):
         for j, beside in enumerate(chosen):
             axes = grid[i, j]
             axes.set_visible(j <= i)
             if i == j:
-                is_positive = bool(np.all(columns[below] > 0))
-                values = columns[below]
-                bins = np.geomspace(values.min(), values.max(), 12) if is_positive and np.ptp(values) > 0 else 12
-                axes.hist(values, bins=bins, color=BLUE, alpha=0.6)
+                axes.hist(shown[below], bins=10, color=BLUE, alpha=0.6)
                 axes.set_yticks([])
             else:
-                axes.plot(columns[beside], columns[below], "o", ms=2.5, color=ORANGE, alpha=0.8)
-                if np.all(columns[below] > 0):
-                    axes.set_yscale("log")
-            if np.all(columns[beside] > 0):
-                axes.set_xscale("log")
+                axes.plot(shown[beside], shown[below], "o", ms=2.5, color=ORANGE, alpha=0.8)
+                axes.yaxis.set_major_locator(MaxNLocator(3))
+            axes.xaxis.set_major_locator(MaxNLocator(3))
             if i == len(chosen) - 1:
-                axes.set_xlabel(plain(beside), fontsize="small")
+                axes.set_xlabel(titles[beside], fontsize="x-small")
             if j == 0 and i > 0:
-                axes.set_ylabel(plain(below), fontsize="small")
+                axes.set_ylabel(titles[below], fontsize="x-small")
             axes.tick_params(labelsize="x-small")
     return figure
 
