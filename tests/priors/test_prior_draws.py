@@ -57,7 +57,11 @@ def test_shared_frequencies_fail_the_joint_test(num_features):
     assert joint_normal_p_value(draws, kernel(X)) < LEVEL
 
 
-@pytest.mark.parametrize("kernel", [k.SquaredExponential(0.5, 2.0), k.Periodic(0.7, 1.5, period=2.0)], ids=["SE", "P"])
+@pytest.mark.parametrize(
+    "kernel",
+    [k.SquaredExponential(0.5, 2.0), pytest.param(k.Periodic(0.7, 1.5, period=2.0), marks=pytest.mark.slow)],
+    ids=["SE", "P"],
+)
 def test_the_stated_error_of_shared_frequencies(kernel):
     """Over many lists of frequencies, k̂(x, z) scatters around k(x, z) with the standard deviation that is stated."""
     prior, x, z, num_features, repeats = ko.GaussianProcess(kernel), X[:1], X[:8], 20, 4000

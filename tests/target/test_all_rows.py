@@ -294,6 +294,7 @@ def test_the_estimator_takes_it_and_no_points_may_be_asked_for(monkeypatch):
         ko.ProjectedLangevinRegressor(n_inducing=0).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_page_and_pictures_say_that_there_are_no_points(monkeypatch):
     monkeypatch.setattr(num_neighbors, "PROCESS_FROM", 40)
     model = ko.ProjectedLangevinRegressor(n_inducing="all", n_samples=20).fit(X, Y)

@@ -255,7 +255,7 @@ def test_sites_settle_when_all_rows_do_or_all_but_a_few_of_very_many():
     assert sites._has_settled(np.zeros(0))
 
 
-@pytest.mark.parametrize("single", [False, True], ids=["double", "single"])
+@pytest.mark.parametrize("single", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["double", "single"])
 def test_rounds_on_an_accelerator_are_those_of_the_host(single, monkeypatch):
     """In blocks that do not divide the rows, with rows that do not count and places that are empty."""
     x = np.random.default_rng(3).uniform(-1.0, 1.0, (90, 2))

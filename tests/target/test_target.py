@@ -368,6 +368,7 @@ def test_auto_takes_the_optimal_potential_where_the_points_leave_much_open():
     assert ko.Target(few, lk.Bernoulli(), X, labels, potential="auto", weights=counts).kind == "projected"
 
 
+@pytest.mark.slow
 def test_a_search_finds_the_mode_of_the_optimal_potential_with_heavy_tails(rng):
     x = np.linspace(-3.0, 3.0, 120)[:, None]
     y = 2.0 * np.sin(2.0 * x[:, 0]) + 0.03 * rng.standard_t(1.5, size=120)
