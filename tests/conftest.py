@@ -26,12 +26,14 @@ MOST_MAPS = 30_000
 programs.MAX_MAPS = 20_000
 # Examples that fit and sample for more than two seconds, of things that tests beside them check closely.
 SLOW_EXAMPLES = (
+    "kosambi.estimators.classifier.ProjectedLangevinClassifier",
     "kosambi.plots._labels.reliability",
     "kosambi.posterior.base.AbstractPosterior.by_mode",
     "kosambi.posterior.base.AbstractPosterior.certificate",
     "kosambi.posterior.base.AbstractPosterior.modes",
     "kosambi.posterior.base.AbstractPosterior.reweighted",
     "kosambi.posterior.posterior.Posterior.log_predictive_density",
+    "kosambi.samplers.convergence.effective_sample_size",
     "kosambi.samplers.euler_maruyama.EulerMaruyama",
     "kosambi.samplers.tempering.Tempering",
 )

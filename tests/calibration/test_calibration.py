@@ -130,7 +130,13 @@ def test_pit_of_labels(likelihood):
 
 @pytest.mark.parametrize(
     "likelihood",
-    [lk.Gaussian(0.4), lk.Poisson(), lk.Bernoulli(), lk.Categorical(3), lk.Ordinal([-1.0, 0.5, 2.0])],
+    [
+        lk.Gaussian(0.4),
+        pytest.param(lk.Poisson(), marks=pytest.mark.slow),
+        lk.Bernoulli(),
+        lk.Categorical(3),
+        lk.Ordinal([-1.0, 0.5, 2.0]),
+    ],
     ids=lambda likelihood: type(likelihood).__name__,
 )
 def test_coverage_is_what_is_expected(likelihood):

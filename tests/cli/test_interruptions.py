@@ -151,6 +151,7 @@ def test_the_old_run_is_kept(moment, run, data, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_its_place_does_so_as_a_whole(run, data, tmp_path):
     """Between two renames there is no run, and a signal waits."""
     out = tmp_path / "run"

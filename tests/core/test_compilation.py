@@ -44,8 +44,8 @@ def test_programs_are_kept_where_the_system_keeps_caches_and_found_again(tmp_pat
     [
         ({"KOSAMBI_COMPILATION_CACHE": "off"}, "None"),
         ({"KOSAMBI_COMPILATION_CACHE": "{home}/mine"}, "{home}/mine"),
-        ({"JAX_COMPILATION_CACHE_DIR": "{home}/theirs"}, "{home}/theirs"),
-        ({"KOSAMBI_COMPILATION_CACHE": "{home}/file/below"}, "None"),
+        pytest.param({"JAX_COMPILATION_CACHE_DIR": "{home}/theirs"}, "{home}/theirs", marks=pytest.mark.slow),
+        pytest.param({"KOSAMBI_COMPILATION_CACHE": "{home}/file/below"}, "None", marks=pytest.mark.slow),
     ],
     ids=["off", "another folder", "JAX's own", "no folder can be made there"],
 )

@@ -268,6 +268,7 @@ def test_rows_left_out_against_fits_without_them():
     assert found == pytest.approx(np.average(each, weights=counts[counts > 0]), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_does_not_matter_to_the_last_bit():
     """Above the number from which some rows are drawn for starts."""
     rng = np.random.default_rng(0)

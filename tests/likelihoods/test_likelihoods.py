@@ -131,7 +131,10 @@ def quad(function, mean, deviation, breaks):
     return sum(pieces)
 
 
-@pytest.mark.parametrize(("name", "factor"), cases(CASES, [0.1, 1.0, 3.0], slow=[f"{name}-1.0" for name in CASES]))
+@pytest.mark.parametrize(
+    ("name", "factor"),
+    cases(CASES, [0.1, 1.0, 3.0], quick=["Bernoulli-0.1", "Laplace-0.1", *(f"{name}-3.0" for name in CASES)]),
+)
 def test_expected_cost_against_adaptive_quadrature(name, factor):
     case, deviation = CASES[name], factor * CASES[name].scale
     for y in case.y:

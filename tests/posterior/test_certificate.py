@@ -208,7 +208,7 @@ def test_squared_link_has_no_standard_error():
     target = ko.Target(
         ko.PointBasis(ko.GaussianProcess(ko.kernels.Matern52(0.5), 1.5), x[::10]), lk.Poisson(link="square"), x, counts
     )
-    particles, _ = ko.sample(jax.random.key(0), target, num_particles=1000)
+    particles = ko.samplers.Particles.from_whitened(target, np.random.default_rng(0).normal(size=(200, 3)))
     certificate = certify(target, particles)
     assert np.isnan(certificate.standard_error)
     assert np.isfinite(certificate.divergence)
@@ -216,7 +216,6 @@ def test_squared_link_has_no_standard_error():
     assert certificate.bound is None
     # Counts of zero leave f = 0 possible.
     empty = ko.Target(target.basis, lk.Poisson(link="square"), x, np.zeros(30))
-    particles, _ = ko.sample(jax.random.key(0), empty, num_particles=1000)
     assert np.isfinite(certify(empty, particles).standard_error)
 
 

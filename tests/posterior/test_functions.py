@@ -161,12 +161,12 @@ def test_draws_are_differentiable_and_traceable(small):
         values = draws(x)
         np.testing.assert_allclose(jax.jit(draws)(jnp.asarray(x)), values, atol=1e-11)
         np.testing.assert_allclose(jax.jit(lambda d, x: d(x))(draws, jnp.asarray(x)), values, atol=1e-11)
-        each = jax.vmap(lambda row: draws(row[None])[:, 0])(jnp.asarray(x))
+        each = jax.jit(jax.vmap(lambda row: draws(row[None])[:, 0]))(jnp.asarray(x))
         np.testing.assert_allclose(np.moveaxis(np.asarray(each), 0, 1), values, atol=1e-11)
-        slopes = jax.jacfwd(lambda t: draws(x + t))(jnp.zeros(()))
+        slopes = jax.jit(jax.jacfwd(lambda t: draws(x + t)))(jnp.zeros(()))
         step = 1e-5
         np.testing.assert_allclose(slopes, (draws(x + step) - draws(x - step)) / (2 * step), rtol=1e-6, atol=1e-6)
-        backwards = jax.grad(lambda t: jnp.sum(draws(x + t)))(jnp.zeros(()))
+        backwards = jax.jit(jax.grad(lambda t: jnp.sum(draws(x + t))))(jnp.zeros(()))
         np.testing.assert_allclose(backwards, np.sum(slopes), rtol=1e-9)
 
 

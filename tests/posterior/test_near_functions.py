@@ -1,5 +1,6 @@
 """Functions with neighbours: their joint distribution, consistency, continuity, JAX, files."""
 
+import functools
 import pickle
 import warnings
 
@@ -25,6 +26,11 @@ def posterior_of(prior, likelihood=None, y=Y, number=9, draws=100):
     basis = ko.PointBasis(prior, X[:M])
     target = ko.Target(basis, likelihood or lk.Gaussian(0.2), X, y, "neighbors", num_neighbors=number)
     return ko.Posterior(target, *ko.sample(jax.random.key(0), target, num_particles=draws))
+
+
+@functools.cache
+def labelled():
+    return posterior_of(PROCESS, lk.Bernoulli(), (Y > 0).astype(float), draws=300)
 
 
 def formula(posterior, x, has_noise=True):
@@ -100,7 +106,7 @@ def test_under_jit(prior):
 def test_derivative_against_a_difference(prior):
     draws = posterior_of(prior, draws=2).functions(jax.random.key(1))
     with jax.enable_x64(True):
-        slope = jax.grad(lambda x: draws[0](x)[0, 0])(jnp.asarray(NEW[:1]))
+        slope = jax.jit(jax.grad(lambda x: draws[0](x)[0, 0]))(jnp.asarray(NEW[:1]))
     h = 1e-5
     moved = [draws[0](NEW[:1] + sign * h * np.eye(2)[0])[0, 0] for sign in (-1, 1)]
     assert slope[0, 0] == pytest.approx((moved[1] - moved[0]) / (2 * h), rel=1e-3, abs=1e-4)
@@ -119,17 +125,16 @@ def test_no_jumps_where_neighbors_change():
 
 
 def test_labels_have_functions_too():
-    posterior = posterior_of(PROCESS, lk.Bernoulli(), (Y > 0).astype(float), draws=300)
+    posterior = labelled()
     values = posterior.functions(jax.random.key(1))(NEW)
     p = posterior.predict(NEW)
     error = (values.mean(axis=0) - p.mean) / np.sqrt(p.variance / 300)
     assert np.max(np.abs(error)) < 4.5
 
 
-@pytest.mark.parametrize("likelihood", [lk.Gaussian(0.2), lk.Bernoulli()], ids=["gaussian", "labels"])
-def test_log_likelihoods_add_up_to_the_potential(likelihood):
-    y = Y if isinstance(likelihood, lk.Gaussian) else (Y > 0).astype(float)
-    posterior = posterior_of(PROCESS, likelihood, y, draws=20)
+@pytest.mark.parametrize("name", ["gaussian", "labels"])
+def test_log_likelihoods_add_up_to_the_potential(name):
+    posterior = posterior_of(PROCESS, draws=20) if name == "gaussian" else labelled()
     w, u = posterior.particles.whitened, posterior.particles.coordinates
     total = np.sum(log_likelihoods(posterior.target, posterior.particles), axis=1)
     np.testing.assert_allclose(-total, posterior.target.potential(u) - 0.5 * np.sum(w**2, axis=1), rtol=1e-4)

@@ -29,7 +29,7 @@ class Grid(NamedTuple):
         return lambda t: np.interp(t, along[order], middle, left=0.0, right=1.0)
 
 
-def grid_of(target: ko.Target, keep=lambda w: np.ones(len(w), bool), reach=10.0, count=800) -> Grid:
+def grid_of(target: ko.Target, keep=lambda w: np.ones(len(w), bool), reach=10.0, count=400) -> Grid:
     """exp(−V) in whitened coordinates, by brute force on a grid that is fine on the scale of the posterior."""
     size = target.basis.size
     axis = np.linspace(-reach, reach, count if size == 2 else 20_001)

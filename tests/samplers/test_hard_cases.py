@@ -104,9 +104,9 @@ def test_an_infinite_potential_at_the_start_is_left():
 
 def test_particles_that_hardly_moved_have_not_converged():
     target = single(lk.Bernoulli(), 1.0, 1.0)
-    sampler = ko.samplers.EulerMaruyama(1e-7, 4000, initial=np.zeros((2000, 1)))
+    sampler = ko.samplers.EulerMaruyama(1e-7, 1000, initial=np.zeros((500, 1)))
     with pytest.warns(ko.errors.ConvergenceWarning, match="autocorrelation times"):
-        _, report = ko.sample(jax.random.key(0), target, sampler, 2000)
+        _, report = ko.sample(jax.random.key(0), target, sampler, 500)
     assert not report.converged
 
 

@@ -93,6 +93,7 @@ def test_the_law_with_several_substeps(name):
     assert min(p_values(w, grid_of(target))) > 1e-3
 
 
+@pytest.mark.slow
 def test_several_substeps_without_a_decision_are_rejected():
     target = small_target(*CASES["Gamma"])
     w = ko.sample(jax.random.key(0), target, Careless(step_size=1.0), NUM_PARTICLES)[0].whitened

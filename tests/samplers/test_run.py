@@ -37,10 +37,10 @@ def test_a_second_euler_maruyama_run_compiles_nothing():
     def run(seed, step, num_steps):
         sampler = ko.samplers.EulerMaruyama(step, num_steps)
         with pytest.warns(ko.errors.ConvergenceWarning):
-            return ko.sample(jax.random.key(seed), TARGET, sampler, 200)[1]
+            return ko.sample(jax.random.key(seed), TARGET, sampler, 64)[1]
 
-    run(0, 1e-4, 1000)
-    assert run(1, 2e-4, 2500).compile_seconds == 0.0
+    run(0, 1e-4, 200)
+    assert run(1, 2e-4, 500).compile_seconds == 0.0
 
 
 def test_the_same_key_gives_the_same_numbers_with_the_switch_off_and_on():
@@ -106,9 +106,9 @@ def test_float32_says_when_it_is_too_coarse():
 
 @pytest.mark.parametrize("initial", cases(["prior", "given"], slow=["prior"]))
 def test_other_starts_reach_the_same_law(initial):
-    start = "prior" if initial == "prior" else np.random.default_rng(0).normal(size=(500, 8))
-    particles, report = ko.sample(KEY, TARGET, "mala", 500, initial=start)
-    reference, _ = ko.sample(jax.random.key(3), TARGET, num_particles=4000)
+    start = "prior" if initial == "prior" else np.random.default_rng(0).normal(size=(1000, 8))
+    particles, report = ko.sample(KEY, TARGET, "mala", 1000, initial=start)
+    reference, _ = ko.sample(jax.random.key(3), TARGET, num_particles=1000)
     assert report.converged
     difference = particles.whitened.mean(axis=0) - reference.whitened.mean(axis=0)
     assert np.abs(difference).max() < 0.2

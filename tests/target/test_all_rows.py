@@ -106,7 +106,7 @@ def test_functions_are_the_same_at_every_call_and_under_jit():
     np.testing.assert_allclose(draws[3:5](NEW), values[3:5], atol=1e-12)
     with jax.enable_x64(True):
         np.testing.assert_allclose(jax.jit(lambda x: draws[:2](x))(NEW), values[:2], atol=1e-10)
-        slope = jax.grad(lambda x: draws[0](x)[0, 0])(NEW[:1])
+        slope = jax.jit(jax.grad(lambda x: draws[0](x)[0, 0]))(NEW[:1])
         h = np.array([[1e-5, 0.0]])
         difference = (draws[0](NEW[:1] + h) - draws[0](NEW[:1] - h))[0, 0] / 2e-5
     assert float(slope[0, 0]) == pytest.approx(difference, rel=1e-4, abs=1e-5)
@@ -294,6 +294,7 @@ def test_the_estimator_takes_it_and_no_points_may_be_asked_for(monkeypatch):
         ko.ProjectedLangevinRegressor(n_inducing=0).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_page_and_pictures_say_that_there_are_no_points(monkeypatch):
     monkeypatch.setattr(num_neighbors, "PROCESS_FROM", 40)
     model = ko.ProjectedLangevinRegressor(n_inducing="all", n_samples=20).fit(X, Y)

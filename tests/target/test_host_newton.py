@@ -53,7 +53,8 @@ def test_potential_and_gradient_are_those_of_the_target(target):
     w = 0.5 * np.random.default_rng(2).normal(size=int(np.prod(target.shape)))
     potential = HostPotential(target.term)
     with jax.enable_x64(True):
-        value, gradient = target.whitened_value_and_gradient(jnp.asarray(w.reshape(1, *target.shape)))
+        compiled = jax.jit(lambda w: target.whitened_value_and_gradient(w))
+        value, gradient = compiled(w.reshape(1, *target.shape))
     np.testing.assert_allclose(potential.value(w), value[0], rtol=1e-12)
     np.testing.assert_allclose(potential.gradient(w, potential.rows(w)), np.ravel(gradient), rtol=1e-9, atol=1e-9)
 

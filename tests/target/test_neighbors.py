@@ -8,6 +8,7 @@ import scipy.stats
 import kosambi as ko
 from kosambi.target import data_terms, device_rounds, neighborhood, sites
 from kosambi.target.marginal_term import MarginalTerm
+from tests.cases import cases
 
 lk = ko.likelihoods
 RNG = np.random.default_rng(0)
@@ -82,12 +83,13 @@ def test_noise_of_each_observation():
     np.testing.assert_allclose(exact(target).predict(NEW).mean, mean, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
 @pytest.mark.parametrize(
-    "weights", [None, np.where(np.arange(N) % 7, 1.0 + np.arange(N) % 2, 0.0)], ids=["", "weights"]
+    ("weighting", "name"),
+    cases(["", "weights"], LIKELIHOODS, quick=["-logit", "-counts", "-heavy", "-absolute", "weights-heavy"]),
 )
-def test_potential_by_brute_force_and_its_derivatives(name, weights):
+def test_potential_by_brute_force_and_its_derivatives(weighting, name):
     likelihood, y = LIKELIHOODS[name]
+    weights = np.where(np.arange(N) % 7, 1.0 + np.arange(N) % 2, 0.0) if weighting else None
     basis = basis_of(PRIORS["process"])
     target = ko.Target(basis, likelihood, X, y, "neighbors", num_neighbors=8, weights=weights)
     term, report = target.term, target.neighborhood.report
@@ -136,7 +138,7 @@ def test_sites_of_heavy_tails_have_the_moments_of_their_factors_and_outliers_say
     assert np.max(site[is_outlier]) < 0.02 * usual
     # All others as neighbours: a grid knows the moments of each factor times what they say.
     everything, given = np.arange(N), rows.left_out(target.basis, np.arange(N))
-    particles, _ = ko.sample(jax.random.key(0), target, num_particles=2000)
+    particles, _ = ko.sample(jax.random.key(0), target, num_particles=256)
     w = np.asarray(particles.whitened)
     mean = given.offset + given.psi @ w.mean(axis=0)
     variance = given.variance + np.var(w @ given.psi.T, axis=0)
@@ -253,7 +255,7 @@ def test_sites_settle_when_all_rows_do_or_all_but_a_few_of_very_many():
     assert sites._has_settled(np.zeros(0))
 
 
-@pytest.mark.parametrize("single", [False, True], ids=["double", "single"])
+@pytest.mark.parametrize("single", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["double", "single"])
 def test_rounds_on_an_accelerator_are_those_of_the_host(single, monkeypatch):
     """In blocks that do not divide the rows, with rows that do not count and places that are empty."""
     x = np.random.default_rng(3).uniform(-1.0, 1.0, (90, 2))
