@@ -26,17 +26,18 @@ THREE = np.digitize(F, [-0.5, 0.5])
 
 @pytest.fixture(scope="module")
 def gaussian():
-    return ProjectedLangevinRegressor().fit(X, Y)
+    # Averages over hyperparameters are looked at in `test_averages`.
+    return ProjectedLangevinRegressor(hyperparameters="evidence").fit(X, Y)
 
 
 @pytest.fixture(scope="module")
 def labels():
-    return ProjectedLangevinClassifier().fit(X, LABELS)
+    return ProjectedLangevinClassifier(hyperparameters="evidence").fit(X, LABELS)
 
 
 @pytest.fixture(scope="module")
 def counts():
-    return ProjectedLangevinRegressor("poisson").fit(X, COUNTS)
+    return ProjectedLangevinRegressor("poisson", hyperparameters="evidence").fit(X, COUNTS)
 
 
 def test_predictions_are_those_of_an_exact_process_in_the_units_of_the_data(gaussian):
@@ -62,7 +63,7 @@ def test_predictions_are_those_of_an_exact_process_in_the_units_of_the_data(gaus
 
 
 def test_all_inducing_points_give_the_exact_process():
-    model = ProjectedLangevinRegressor(n_inducing=60).fit(X, Y)
+    model = ProjectedLangevinRegressor(n_inducing=60, hyperparameters="evidence").fit(X, Y)
     kernel, noise = model.posterior_.prior.kernel, float(model.posterior_.likelihood.noise)
     z = model.transform_inputs(X)
     gram = np.asarray(kernel(z, z))

@@ -98,7 +98,8 @@ def test_every_class_is_on_the_list():
 def test_fields_have_annotations_that_can_be_checked(name):
     free = {field for field, annotation in fields_of(registry()[name]).items() if annotation is typing.Any}
     # A number or any callable, which the checks of priors and draws look at.
-    assert free <= ({"mean"} if name.startswith(("priors.", "draws.")) else set())
+    is_mean = name.startswith(("priors.", "draws.")) or name == "posterior.AveragedDraws"
+    assert free <= ({"mean"} if is_mean else set())
 
 
 def test_draws_and_predictions_come_back(tmp_path):
@@ -137,6 +138,7 @@ def test_reports_come_back(tmp_path):
         "parameters": {"kernel.variance": np.array(2.0)},
         "trace": np.arange(4.0),
         "inducing_points": X[:3].copy(),
+        "priors": {"kernel.variance": ko.hyperpriors.LogNormal(1.0, 3.0), "mean": ko.hyperpriors.Normal(0.0, 1.0)},
     }
     report = ko.FitReport(**given)
     assert_identical(report, through_file(report, tmp_path))

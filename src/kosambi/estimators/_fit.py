@@ -129,7 +129,12 @@ def fitted(
     if model.report is not None and (draws := model.report.draws) is not None:
         models = [_in_units(*each, location, scale) for each in zip(draws.priors, draws.likelihoods, strict=True)]
         draws = draws.with_models(models, (prior, final))
-        parts = average(key_average, draws, data.x, data.y, point=whole, **options).components
+        if isinstance(likelihood, Gaussian):
+            # Without coordinates nothing is compiled for the number of rows.
+            data, whole, is_plain = rows, posterior, True
+            options["weights"] = rows.weights if rows.has_weights else None
+        asked = {"num_inducing": number} if isinstance(number, int) else {}
+        parts = average(key_average, draws, data.x, data.y, point=whole, **options, **asked).components
         parts = parts if is_plain else tuple(_without_padding(part, rows) for part in parts)
         posterior = AveragedPosterior(posterior, parts, draws)
     return posterior, model.report

@@ -203,6 +203,12 @@ class _StepSize:
         return float(np.exp(self._mean))
 
 
+def _decide(gain: float, threshold: float) -> tuple[float, bool]:
+    """Metropolis' rule: the probability with which a state of so much less energy is taken, and whether it is."""
+    acceptance = float(np.exp(min(0.0, gain)))
+    return acceptance, threshold < acceptance
+
+
 class _Chain:
     """One chain, in coordinates z."""
 
@@ -250,9 +256,8 @@ class _Chain:
                 break
             momentum = momentum - 0.5 * step * slope
         else:
-            gain = float(energy - value - 0.5 * momentum @ momentum)
-            acceptance = float(np.exp(min(0.0, gain)))
-            if threshold < acceptance:
+            acceptance, is_taken = _decide(float(energy - value - 0.5 * momentum @ momentum), threshold)
+            if is_taken:
                 self._at, self._value, self._slope = at, value, slope
         self.vectors.append(self._mode + self._frame @ self._at)
         self.values.append(self._value)

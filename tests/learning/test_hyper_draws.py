@@ -1,0 +1,203 @@
+"""Draws of hyperparameters: the law of the chains, the posterior that they come from, priors, and bad input."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+import scipy.stats
+
+import kosambi as ko
+from kosambi._core.progress import Progress
+from kosambi.learning import hyper_draws
+from kosambi.learning.hyper_draws import draw_chains, effective_draws, split_r_hat
+from kosambi.learning.starts import Limits
+from tests.laws import joint_normal_p_value
+
+X = np.linspace(0.0, 4.0, 16)[:, None]
+Y = np.sin(2.0 * X[:, 0]) + 0.2 * np.random.default_rng(0).normal(size=16)
+
+
+def limits(size, width=3.0):
+    wide = np.full(size, 1e3)
+    return Limits(np.zeros(size), np.full(size, width), -wide, wide, np.ones(size))
+
+
+def bent(vector):
+    """Minus the log density of a ~ N(0, 1), b ~ N(a²/2, 1/4), and its gradient."""
+    a, b = vector
+    away = 4.0 * (b - 0.5 * a**2)
+    return 0.5 * a**2 + 0.5 * away * (b - 0.5 * a**2), np.array([a - away * a, away])
+
+
+def ends(number):
+    """The last states of many runs, as what is standard normal of them."""
+    found = []
+    with Progress(False) as show:
+        for seed in range(number):
+            chains = draw_chains(lambda: bent, np.zeros(2), limits(2), np.random.default_rng(seed), 1, show, 24)
+            found.append(chains.vectors[:, -1])
+    a, b = np.concatenate(found).T
+    return np.stack([a, 2.0 * (b - 0.5 * a**2)], axis=1)
+
+
+def test_chains_have_the_law_of_a_bent_density_and_steps_without_a_decision_do_not(monkeypatch):
+    assert joint_normal_p_value(ends(120), np.eye(2)) > 1e-3
+    monkeypatch.setattr(hyper_draws, "_decide", lambda gain, threshold: (1.0, True))
+    assert joint_normal_p_value(ends(120), np.eye(2)) < 1e-3
+
+
+def test_r_hat_and_effective_draws_of_chains_with_known_correlation():
+    generator = np.random.default_rng(1)
+    draws = np.empty((4, 4000, 1))
+    draws[:, 0] = generator.normal(size=(4, 1))
+    for t in range(1, 4000):
+        draws[:, t] = 0.8 * draws[:, t - 1] + 0.6 * generator.normal(size=(4, 1))
+    # (1 − ρ)/(1 + ρ) = 1/9 of them.
+    assert effective_draws(draws) == pytest.approx(16000 / 9, rel=0.2)
+    assert split_r_hat(draws) < 1.02
+    assert split_r_hat(draws + np.array([0.0, 0.0, 0.0, 2.0])[:, None, None]) > 1.2
+
+
+def log_evidence(variance, noise):
+    distance = np.sqrt(5.0) * np.abs(X - X.T) / 0.8
+    gram = variance * (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
+    return scipy.stats.multivariate_normal(np.zeros(16), gram + noise**2 * np.eye(16)).logpdf(Y)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return learned(0, 100)
+
+
+def learned(seed, number, **options):
+    priors = {"kernel.variance": ko.hyperpriors.LogNormal(1.0, 1.0), "likelihood.*": ko.hyperpriors.LogNormal(0.3, 0.7)}
+    return ko.fit_hyperparameters(
+        jax.random.key(seed),
+        ko.kernels.Matern52(0.8),
+        ko.likelihoods.Gaussian(0.5),
+        X,
+        Y,
+        freeze="kernel.lengthscale",
+        priors=priors,
+        num_draws=number,
+        **options,
+    )[2]
+
+
+def test_draws_are_those_of_the_posterior_on_a_grid(report):
+    logs = [np.linspace(-3.5, 3.5, 61), np.linspace(-3.5, 1.0, 61)]
+    density = np.array(
+        [
+            [log_evidence(np.exp(a), np.exp(b)) - 0.5 * a**2 - 0.5 * ((b - np.log(0.3)) / 0.7) ** 2 for b in logs[1]]
+            for a in logs[0]
+        ]
+    )
+    weights = np.exp(density - density.max())
+    weights /= weights.sum()
+    for axis, name in enumerate(("kernel.variance", "likelihood.noise")):
+        marginal = weights.sum(axis=1 - axis)
+        mean = marginal @ logs[axis]
+        deviation = np.sqrt(marginal @ np.square(logs[axis] - mean))
+        drawn = np.log(report.draws.values[name])
+        # The Monte Carlo error of so many effective draws; 3.3 of them are exceeded once in a thousand.
+        error = deviation / np.sqrt(min(report.draws.ess, len(drawn)))
+        assert abs(np.mean(drawn) - mean) < 3.3 * error
+        assert abs(np.mean(drawn) - mean - 1.5 * deviation) > 3.3 * error
+        assert 0.7 < np.std(drawn) / deviation < 1.4
+
+
+def test_the_same_key_gives_the_same_draws_with_the_switch_off_and_on():
+    found = []
+    for switch in (False, True):
+        with jax.enable_x64(switch):
+            found.append(learned(3, 5).draws)
+    for name, values in found[0].values.items():
+        assert values.dtype == np.float64
+        assert values.tobytes() == found[1].values[name].tobytes()
+
+
+def test_priors_are_kept_shown_and_decide_where_they_are_narrow(report):
+    assert repr(report.priors["kernel.variance"]) == "LogNormal(median=1, width=1)"
+    assert repr(report.priors["likelihood.noise"]) == "LogNormal(median=0.3, width=0.7)"
+    narrow = ko.fit_hyperparameters(
+        jax.random.key(0),
+        ko.kernels.Matern52(),
+        ko.likelihoods.Gaussian(),
+        X,
+        Y,
+        priors={"likelihood.noise": ko.hyperpriors.LogNormal(2.0, 0.01)},
+    )
+    assert float(narrow[1].noise) == pytest.approx(2.0, rel=0.02)
+
+
+def test_usual_priors_do_not_depend_on_the_number_of_rows():
+    generator = np.random.default_rng(2)
+    x = generator.uniform(size=(40, 2))
+    y = np.sin(5.0 * x[:, 0])
+    fit = lambda times: (
+        ko.fit_hyperparameters(
+            jax.random.key(0),
+            ko.kernels.Matern52([1.0, 1.0]),
+            ko.likelihoods.Gaussian(),
+            np.tile(x, (times, 1)),
+            np.tile(y, times) + 0.1 * generator.normal(size=40 * times),
+            max_iterations=3,
+        )[2].priors
+    )
+    with pytest.warns(ko.errors.HyperparameterWarning, match="did not converge"):
+        few, many = fit(1), fit(4)
+    np.testing.assert_allclose(few["kernel.lengthscale"].median, many["kernel.lengthscale"].median)
+    np.testing.assert_allclose(few["likelihood.noise"].width, many["likelihood.noise"].width)
+
+
+def test_chains_that_do_not_agree_are_said():
+    def two(vector):
+        """Two narrow modes far apart."""
+        parts = -0.5 * np.square((vector[0] - np.array([-3.0, 3.0])) / 0.1)
+        top = np.max(parts)
+        weights = np.exp(parts - top)
+        weights /= weights.sum()
+        return -top, np.array([weights @ ((vector[0] - np.array([-3.0, 3.0])) / 0.01)])
+
+    with Progress(False) as show:
+        chains = draw_chains(lambda: two, np.array([0.0]), limits(1), np.random.default_rng(0), 10, show, 24)
+    assert not chains.converged
+
+
+def test_draws_of_every_likelihood_and_of_points_are_models_of_their_own(report):
+    draws = report.draws
+    assert len(draws) == 100
+    assert "100 draws" in str(draws)
+    assert "median" in draws._repr_html_()
+    assert draws.priors[3].kernel.variance == draws.values["kernel.variance"][3]
+    assert draws.likelihoods[3].noise == draws.values["likelihood.noise"][3]
+    labels = (Y > 0).astype(float)
+    found = ko.fit_hyperparameters(
+        jax.random.key(1), ko.kernels.Matern52(), ko.likelihoods.Bernoulli(), X, labels, num_draws=4, num_inducing=8
+    )[2].draws
+    assert found.values["kernel.lengthscale"].shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"num_draws": -1}, "`num_draws`"),
+        ({"priors": {"kernel.length": ko.hyperpriors.LogNormal(1.0, 1.0)}}, "names no parameter"),
+        ({"priors": {"kernel.variance": ko.hyperpriors.Normal(1.0, 1.0)}}, "LogNormal"),
+        ({"priors": {"kernel.variance": 1.0}}, "must be an object"),
+        ({"priors": {"kernel.variance": ko.hyperpriors.LogNormal([1.0, 2.0], 1.0)}}, "one entry or 1"),
+        ({"method": "paper", "num_draws": 3}, "paper"),
+    ],
+)
+def test_bad_input(options, match):
+    with pytest.raises(ko.errors.InputError, match=match):
+        ko.fit_hyperparameters(jax.random.key(0), ko.kernels.Matern52(), ko.likelihoods.Gaussian(), X, Y, **options)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: ko.hyperpriors.LogNormal(-1.0, 1.0), lambda: ko.hyperpriors.LogitNormal(1.5, 1.0)]
+)
+def test_bad_input_of_priors(make):
+    with pytest.raises(ko.errors.InputError):
+        make()
