@@ -9,6 +9,7 @@ is gone with some of them, and the rest of it with all. More rows are then taken
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -212,6 +213,8 @@ class WithPoints(AbstractStrategy):
         x, y, counts = self.x[rows], self.y[rows], None if self.counts is None else self.counts[rows]
         model = given.model._replace(likelihood=likelihood.at_rows(rows))
         bound = PointEvaluator(task.layout, model, self.prior, x, y, counts, given.bounds, size)
+        # Where this search ends another begins.
+        bound.tolerance = SHORTLY
         return _Stage(bound, x, _mean_count(counts))
 
     def _moved(
@@ -221,10 +224,7 @@ class WithPoints(AbstractStrategy):
         stages = [stage for stage in (self._some_rows(given), self._all_rows(given)) if stage is not None]
         first, bounds, rounds = stages[0], given.bounds, 1
         assert bounds is not None
-        for stage in stages:
-            # What a search gains in an iteration is far more than this.
-            stage.bound.tolerance = SHORTLY
-        vector = _with_bound(first.bound, bounds, vector, points)
+        vector = _with_bound(lambda v: first.bound(v, points)[0], vector, bounds.centre)
         # Nats per observation that the points lose against what was found without them, on rows of the same weight.
         per_row = found.log_evidence / found.num_rows - first.bound.evidence / len(first.x)
         if per_row / first.weight > CARRIED:
@@ -307,18 +307,16 @@ class WithPoints(AbstractStrategy):
 
 
 def _with_bound(
-    bound: PointEvaluator, limits: Limits, vector: Float[np.ndarray, " P"], points: Float[np.ndarray, "M D"]
+    objective: Callable[[np.ndarray], float], vector: Float[np.ndarray, " P"], centre: Float[np.ndarray, " P"]
 ) -> Float[np.ndarray, " P"]:
-    """The hyperparameters, or where they have no bound with these points, some on the way to usual ones.
+    """The hyperparameters, or where they have no bound, some on the way to usual ones.
 
     Without points a variance may be so large that few points leave next to all of it unexplained: what is expected of a
     cost is then not precise enough for sites, and a search that begins there ends there.
     """
-    if np.isfinite(bound(vector, points)[0]):
-        return vector
-    for part in _PARTS:
-        nearer = vector + part * (limits.centre - vector)
-        if np.isfinite(bound(nearer, points)[0]):
+    for part in (0.0, *_PARTS):
+        nearer = vector + part * (centre - vector)
+        if np.isfinite(objective(nearer)):
             return nearer
     return vector
 
