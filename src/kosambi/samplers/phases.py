@@ -18,10 +18,8 @@ SEGMENT_SECONDS = 0.5
 """Work between two looks at the clock; shorter segments would only add overhead."""
 FIRST_REVIEW = 32
 """Steps of the sampling phase after which its acceptance is first compared with what the adaptation aimed at."""
-HOPELESS, HOPELESS_AFTER = 3.0, 1.0 / 32.0
-"""Nested R-hat above which sampling ends unconverged, after that part of all steps. Less than a ninth of the particles
-of a superchain have then left their mode (B/W is about one over that part, or less), so that all steps would be too few
-autocorrelation times to converge in."""
+HOPELESS, HOPELESS_AFTER = 3.0, 512
+"""Nested R-hat above which sampling ends unconverged, after that many steps."""
 MAX_ADAPTATIONS = 8
 """Adaptation phases, each continuing the last, before sampling begins in any case."""
 
@@ -131,8 +129,8 @@ def sample_until_converged(
         if int(segment.step) < review or bool(segment.converged) or repeats == MAX_ADAPTATIONS:
             continue
         hopeless = has_modes and float(np.max(np.asarray(segment.r_hats))) > HOPELESS
-        if hopeless and int(segment.moments.steps) >= HOPELESS_AFTER * log.limit:
-            # Modes between which no particle passes: all steps would end with the same warning.
+        if review >= HOPELESS_AFTER and hopeless:
+            # Modes between which no particle passes: eight times as many steps would end with the same warning.
             break
         accepted = float(np.mean(np.asarray(segment.moments.accepted))) / int(segment.moments.steps)
         if sampler.needs_more_adaptation(accepted, float(segment.state.step_size)):
