@@ -6,7 +6,7 @@ import pytest
 
 import kosambi as ko
 from kosambi.errors import HyperparameterWarning
-from kosambi.learning import with_points
+from kosambi.learning import points, with_points
 from kosambi.learning.layout import Model, lay_out
 from kosambi.learning.points import PointEvaluator
 
@@ -35,11 +35,11 @@ def test_the_bound_is_that_of_what_is_returned_and_no_small_change_raises_it(lik
     prior, noise, report = fitted(x, y, likelihood, num_inducing=20, freeze="mean")
     given = Model(prior.kernel, prior.mean, noise)
 
-    def bound_at(points):
+    def bound_at(at):
         """Through sites; for Gaussian noise that is the evidence itself."""
         with jax.enable_x64(True):
             evaluate = PointEvaluator(lay_out(given), given, prior, x, y, None, None)
-            evaluate(lay_out(given).vector(given), points)
+            evaluate(lay_out(given).vector(given), at)
         return evaluate.evidence
 
     bound = bound_at(report.inducing_points)
@@ -63,6 +63,50 @@ def test_it_finds_more_than_hyperparameters_alone(monkeypatch):
     monkeypatch.setattr(with_points, "FEWEST_ITERATIONS", 1)
     _, _, apart = fitted(x, y, ko.likelihoods.Gaussian(), num_inducing=20)
     assert together.log_evidence > apart.log_evidence + 1.0
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        pytest.param(ko.likelihoods.Gaussian(), id="normal"),
+        pytest.param(ko.likelihoods.Gaussian(np.full(600, 0.1)), id="each", marks=pytest.mark.slow),
+        pytest.param(ko.likelihoods.StudentT(), id="t", marks=pytest.mark.slow),
+    ],
+)
+def test_many_rows_are_begun_with_some_of_them(likelihood, monkeypatch):
+    """Which takes no more evaluations of all rows, and ends where a search with all rows does."""
+    x, y = wiggly(600)
+    seen, evaluate = [], PointEvaluator._evaluate
+
+    def counted(self, vector, points):
+        seen.append(sum(int(np.sum(np.asarray(chunk.counts) > 0)) for chunk in self._chunks))
+        return evaluate(self, vector, points)
+
+    monkeypatch.setattr(PointEvaluator, "_evaluate", counted)
+    monkeypatch.setattr(points, "CHUNK", 128)
+    monkeypatch.setattr(points, "_ROUNDED", 8)
+    _, _, report = fitted(x, y, likelihood, num_inducing=12)
+    first, seen[:] = seen.copy(), []
+    monkeypatch.setattr(with_points, "FEWER", 1e9)
+    _, _, right = fitted(x, y, likelihood, num_inducing=12)
+    # Two chunks of 120 rows for 16 rows a point.
+    assert set(first) == {240, 600}
+    assert set(seen) == {600}
+    assert first.count(600) <= len(seen)
+    assert report.num_rows == right.num_rows == 600
+    assert report.log_evidence == pytest.approx(right.log_evidence, abs=0.02 * 600)
+
+
+def test_a_search_begins_where_there_is_a_bound():
+    """On the way to the middle of the limits where there is none; nowhere else if there is none at all."""
+    vector = np.array([8.0, 4.0])
+
+    def below(most):
+        return lambda at: 1.0 if at[0] <= most else np.inf
+
+    for most, part in ((8.0, 0.0), (7.0, 0.25), (3.0, 0.75), (-1.0, 0.0)):
+        found = with_points._with_bound(below(most), vector, np.zeros(2))
+        np.testing.assert_allclose(found, (1.0 - part) * vector)
 
 
 def test_copies_of_rounded_rows_do_not_make_the_noise_vanish():

@@ -149,7 +149,7 @@ def test_estimators_average_where_rows_are_few():
     covariance = model.predict(NEW, return_cov=True)[1]
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), model.predict(NEW, return_std=True)[1])
     # Off the diagonal there is no noise: the covariance is that of functions drawn.
-    drawn = np.cov(model.sample_functions(NEW, 4000), bias=True)
+    drawn = np.cov(model.sample_functions(NEW, 400), bias=True)
     error = np.sqrt((drawn[0, 0] * drawn[1, 1] + drawn[0, 1] ** 2) / 100)
     assert abs(drawn[0, 1] - covariance[0, 1]) < 4.0 * error
     # In the units of y, as the posterior is.
@@ -160,7 +160,8 @@ def test_estimators_average_where_rows_are_few():
     assert len(ko.plots.hyperparameter_pairs(model.posterior_.hyperparameters).axes) == 9
 
 
-def test_labels_are_averaged_over_when_asked_for():
+@pytest.mark.slow
+def test_labels_are_averaged_over_by_the_classifier():
     labels = (Y > 0).astype(int)
     model = ko.ProjectedLangevinClassifier(n_samples=20, kernel="matern52", hyperparameters="average").fit(X, labels)
     parts = [part.predict(model.transform_inputs(NEW)).probability for part in model.posterior_.components]
@@ -168,6 +169,18 @@ def test_labels_are_averaged_over_when_asked_for():
     low, high = model.posterior_.predict(model.transform_inputs(NEW)).latent_interval(0.9)
     assert np.all(low < high)
     assert set(np.unique(model.sample_y(NEW, 50))) <= {0, 1}
+
+
+def test_labels_are_averaged_over():
+    labels, bernoulli = (Y > 0).astype(float), ko.likelihoods.Bernoulli()
+    draws = ko.fit_hyperparameters(jax.random.key(0), ko.kernels.Matern52(), bernoulli, X, labels, num_draws=2)[2].draws
+    averaged = ko.average(jax.random.key(1), draws, X, labels, num_particles=40, num_inducing=6)
+    assert [part.num_particles for part in averaged.components] == [20, 20]
+    np.testing.assert_array_equal(averaged.components[1].basis.inducing_points, averaged.basis.inducing_points)
+    parts = [part.predict(NEW).probability for part in averaged.components]
+    np.testing.assert_allclose(averaged.predict(NEW).probability, np.mean(parts, axis=0), atol=1e-12)
+    low, high = averaged.predict(NEW).latent_interval(0.9)
+    assert np.all(low < high)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from numpy.polynomial import chebyshev
 
 import kosambi as ko
+from kosambi._core.precision import lift
 from kosambi.likelihoods import Bernoulli, NegativeBinomial, Poisson, StudentT
 from kosambi.samplers import chains, normal_frames, row_tables
 from kosambi.samplers.normal_frames import LARGEST_ERROR, remainder_frame
@@ -32,20 +33,27 @@ def target_of(likelihood, y, potential, num_points=4, **options):
     return ko.Target(basis, likelihood, X, y, potential, **options)
 
 
-def test_value_and_slope_of_polynomials():
-    coefficients, width = RNG.normal(size=(9, 5)), RNG.uniform(0.5, 2.0, size=5)
+@pytest.mark.parametrize("degrees", [[12] * 5, [12, 24, 24, 48, 192], [0] * 5], ids=["short", "long", "none"])
+def test_value_and_slope_of_polynomials(degrees):
+    """Coefficients above the highest degree are not looked at."""
+    highest, degree = max(degrees), np.array(degrees)
+    coefficients = np.where(np.arange(1 + max(highest, 48))[:, None] <= degree, RNG.normal(size=5), 0.0)
+    if highest == 12:
+        coefficients = coefficients[:13]
+    width = RNG.uniform(0.5, 2.0, size=5)
     change = RNG.uniform(-1.0, 1.0, size=(7, 5)) * width
     with jax.enable_x64(True):
-        value, slope = row_tables.interpolated(jnp.asarray(width), jnp.asarray(coefficients), jnp.asarray(change))
+        value, slope = row_tables.interpolated(*map(jnp.asarray, (width, coefficients, degree, change)))
     each = [chebyshev.Chebyshev(coefficients[:, n], [-width[n], width[n]]) for n in range(5)]
-    np.testing.assert_allclose(value, np.stack([p(change[:, n]) for n, p in enumerate(each)], 1), atol=1e-12)
-    np.testing.assert_allclose(slope, np.stack([p.deriv()(change[:, n]) for n, p in enumerate(each)], 1), atol=1e-11)
+    np.testing.assert_allclose(value, np.stack([p(change[:, n]) for n, p in enumerate(each)], 1), atol=1e-10)
+    right = np.stack([p.deriv()(change[:, n]) for n, p in enumerate(each)], 1)
+    np.testing.assert_allclose(slope, right, rtol=1e-9, atol=1e-9)
 
 
 def test_beyond_its_reach_it_is_a_straight_line():
     coefficients, width = jnp.asarray(RNG.normal(size=(5, 1))), jnp.asarray([2.0])
     at = jnp.asarray([[2.0], [2.5], [4.0]])
-    value, slope = row_tables.interpolated(width, coefficients, at)
+    value, slope = row_tables.interpolated(width, coefficients, jnp.asarray([4]), at)
     np.testing.assert_allclose(slope, np.full((3, 1), slope[0, 0]), rtol=1e-5)
     np.testing.assert_allclose(value[1:] - value[0], slope[0, 0] * (at[1:] - 2.0), rtol=1e-4)
 
@@ -80,6 +88,32 @@ def test_many_rows_have_several_degrees(monkeypatch):
         found = np.asarray(jax.jit(lambda v: frame.potential(v))(v))
     right = chains.whitened_potentials(target)(frame.whitened(v)[:, :4]) + 0.5 * np.sum(np.square(v[:, 4:]), axis=1)
     np.testing.assert_allclose(found, right, atol=LARGEST_ERROR)
+
+
+def test_rows_of_low_degree_take_few_terms_beside_others(monkeypatch):
+    """Lonely rows are known by themselves alone; blocks are sorted by degree, and jumps know where rows are."""
+    monkeypatch.setattr(normal_frames, "_VALUES_LONG", 64 * 20)
+    lonely, points = np.arange(3.0, 11.0, 2.0), np.linspace(-1.0, 1.0, 8)
+    x, points = (np.concatenate([part, lonely])[:, None] for part in (X[:116, 0], points))
+    basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.SquaredExponential(0.5)), points)
+    y = np.sin(3.0 * x[:, 0]) + 0.05 * np.random.default_rng(0).standard_t(4, size=120)
+    y[::40] += 1.0
+    target = ko.Target(basis, StudentT(4.0, 0.05), x, y, "optimal")
+    frame = remainder_frame(target, find_modes(jax.random.key(0), target), 14, 64)
+    (rows,) = frame.rows
+    highest = np.max(rows.degree, axis=1)
+    assert len(highest) == 6
+    assert highest[0] <= 24 < highest[-1]
+    assert np.all(np.diff(highest) >= 0)
+    assert frame.jumps.number
+    psi = rows.psi.reshape(-1, 14).astype(np.float64)
+    np.testing.assert_allclose(frame.jumps.effect, frame.jumps.direction @ psi.T, atol=1e-5)
+    v = np.pad(np.random.default_rng(1).normal(size=(64, 12)), ((0, 0), (0, 2)))
+    with jax.enable_x64(True):
+        found = np.asarray(frame.potential(jnp.asarray(v)))
+        jumped = np.asarray(lift(frame).jumped(jax.random.key(2), jnp.asarray(v)))
+    np.testing.assert_allclose(found, chains.whitened_potentials(target)(frame.whitened(v)[:, :12]), atol=0.05)
+    assert np.all(np.isfinite(jumped))
 
 
 def watched_frames(monkeypatch):

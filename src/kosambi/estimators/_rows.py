@@ -101,6 +101,14 @@ def padded_inputs(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "K D"]:
     return np.concatenate([x, np.repeat(x[:1], bucket(len(x)) - len(x), axis=0)])
 
 
+def has_covariance(posterior: Posterior) -> bool:
+    """Whether `latent_covariance` is a closed form: without neighbours, or with all rows and no coordinates."""
+    if isinstance(posterior, AveragedPosterior):
+        return all(has_covariance(component) for component in posterior.components)
+    rows = posterior.target.neighborhood
+    return rows is None or (rows.is_all and not posterior.basis.size)
+
+
 def latent_covariance(posterior: Posterior, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N N"]:
     """Cov(f(x_i), f(x_j) | data) = r − ψψᵀ + ψ Cov(w) ψᵀ, for a basis whose weights are conditional means.
 
@@ -110,6 +118,12 @@ def latent_covariance(posterior: Posterior, x: Float[np.ndarray, "N D"]) -> Floa
         every = [latent_covariance(component, x) for component in posterior.components]
         means = np.stack([component.predict(x).mean for component in posterior.components])
         return np.mean(every, axis=0) + np.cov(means, rowvar=False, bias=True)
+    if (rows := posterior.target.neighborhood) is not None:
+        # All rows, by their precisions W: r − r W^½ (I + W^½ r W^½)⁻¹ W^½ r.
+        cross = np.asarray(posterior.prior.covariance(x, rows.x)) * np.sqrt(rows.precision)
+        own = np.asarray(posterior.prior.covariance(rows.x, rows.x)) * np.sqrt(rows.precision)
+        system = np.eye(len(rows.x)) + np.sqrt(rows.precision)[:, None] * own
+        return np.asarray(posterior.prior.covariance(x, x)) - cross @ np.linalg.solve(system, cross.T)
     known = posterior.particles.distribution
     if known is not None:
         root = np.asarray(known.root)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from kosambi.errors import InputError
 from kosambi.estimators._base import COVARIANCE, AbstractEstimator, random_key
 from kosambi.estimators._models import as_likelihood, in_units
-from kosambi.estimators._rows import latent_covariance, location_and_scale
+from kosambi.estimators._rows import has_covariance, latent_covariance, location_and_scale
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Prediction
@@ -159,7 +159,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         x, likelihood = self.transform_inputs(X), self.posterior_.likelihood
         prediction = self._prediction(x)
         is_linear = in_units(likelihood, 0.0, 1.0) is not None and likelihood.num_latents == 1
-        if is_linear and self.posterior_.target.neighborhood is None:
+        if is_linear and has_covariance(self.posterior_):
             covariance = latent_covariance(self.posterior_, x)
         else:
             # E[y | f] is no linear function of f, or near data make its covariance a sum over pairs of neighbours: it

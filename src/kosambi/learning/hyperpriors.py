@@ -65,7 +65,7 @@ class LogNormal(AbstractHyperprior):
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
         """Of the logarithm."""
-        return np.log(self.median), self.width
+        return np.asarray(np.log(self.median)), self.width
 
     def __repr__(self) -> str:
         return f"LogNormal(median={_shown(self.median)}, width={_shown(self.width)})"
@@ -127,7 +127,7 @@ class LogitNormal(AbstractHyperprior):
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
         """Of the logit."""
-        return np.log(self.median) - np.log1p(-self.median), self.width
+        return np.asarray(np.log(self.median) - np.log1p(-self.median)), self.width
 
     def __repr__(self) -> str:
         return f"LogitNormal(median={_shown(self.median)}, width={_shown(self.width)})"

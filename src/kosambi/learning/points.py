@@ -43,13 +43,15 @@ from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
 
 POINTS = "points"
-CHUNK = 4096
-"""Rows at a time, where there are so many."""
+CHUNK = 2048
+"""Rows at a time, at most."""
 KEPT_BYTES = 2**30
 """Memory that ψ may take between the passes; beyond it is computed again."""
 # Rows times squared points from which several threads of the BLAS are worth it: they wait for each other by turning in
 # circles, and where other work has the cores, small products then take a hundred times as long.
 _MUCH = 2**30
+# To a multiple of this the rows of a chunk are rounded up, so that data of about as many rows compile nothing again.
+_ROUNDED = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +88,7 @@ class PointEvaluator:
         y: (N,).
         counts: (N,), how often each observation counts; once when None.
         bounds: the weak prior; none when None.
+        chunk: rows of a chunk; None for `chunk_rows`.
     """
 
     def __init__(
@@ -97,12 +100,13 @@ class PointEvaluator:
         y: Float[Array, " N"],
         counts: Float[Array, " N"] | None,
         bounds: Limits | None,
+        chunk: int | None = None,
     ) -> None:
         self.layout, self.bounds, self.evidence = layout, bounds, -np.inf
         self.is_settled, self.tolerance = True, SETTLED
         self._lowest, self._given, self._prior = np.inf, lift(given), lift(prior)
         self._best: Sites | None = None
-        size = min(CHUNK, len(x))
+        size = chunk_rows(len(x)) if chunk is None else chunk
         times = np.ones(len(x)) if counts is None else np.asarray(counts)
         self._chunks = []
         for start in range(0, len(x), size):
@@ -141,6 +145,12 @@ class PointEvaluator:
         if value < self._lowest:
             self._lowest, self.evidence, self.is_settled, self._best = value, found.bound, has_settled, found.sites
         return value, -slope, -push
+
+
+def chunk_rows(num_rows: int) -> int:
+    """Rows of each of as few chunks as will do, about as many in all of them."""
+    number = -(-num_rows // CHUNK)
+    return num_rows if number <= 1 else _ROUNDED * -(-num_rows // (_ROUNDED * number))
 
 
 class _Posterior:

@@ -16,6 +16,7 @@ both share. C latent functions: q is a product over them, each with its own site
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -90,13 +91,14 @@ def settle(
         start: those of an earlier search.
         tolerance: nats that a further update may promise at the end.
     """
-    begun = first()
-    steady, found, has_settled = begun.precision, None, False
+    # Good sites need no others, which take an expectation for each observation.
+    begun = functools.cache(first)
+    found, has_settled = None, False
     if start is not None:
-        found, has_settled = _settled_from(fit, start, tolerance, steady)
+        found, has_settled = _settled_from(fit, start, tolerance, begun)
     if found is None or not has_settled:
         # Sites of another kernel can be so far off that no update helps; of two attempts the better one is kept.
-        again, has_again = _settled_from(fit, begun, tolerance, steady)
+        again, has_again = _settled_from(fit, begun(), tolerance, begun)
         if found is None or not np.isfinite(found.bound) or again.bound > found.bound:
             found, has_settled = again, has_again
     # Per row, where there are more than a block has.
@@ -107,9 +109,9 @@ def settle(
 
 
 def _settled_from(
-    fit: Callable[[Sites], Fitted], start: Sites, tolerance: float, steady: Float[np.ndarray, "N C"]
+    fit: Callable[[Sites], Fitted], start: Sites, tolerance: float, steady: Callable[[], Sites]
 ) -> tuple[Fitted, bool]:
-    """The best sites that updates from `start` lead to; `steady` are precisions for updates that would go too far."""
+    """The best sites that updates from `start` lead to; `steady` has precisions for updates that would go too far."""
     current = fit(start)
     if not np.isfinite(current.bound):
         return current, False
@@ -134,14 +136,14 @@ def _settled_from(
         # being negative, the best sites are not those that an update leads to.
         is_cut = promise < _HARDLY and bool(np.any(current.curvature < 0.0))
         smallest = _SMALLEST_STEP if promise > _NEAR else 1.0 if is_cut else 0.25
-        wanted = _updated(current, steady) if is_careful else wanted
+        wanted = _updated(current, steady().precision) if is_careful else wanted
         while True:
             mixed = Sites(*(old + step * (new - old) for old, new in zip(current.sites, wanted, strict=True)))
             further = fit(mixed)
             if further.bound >= current.bound - _NOTHING or step <= smallest:
                 break
             if current.pull > _NEAR and not is_careful:
-                is_careful, wanted = True, _updated(current, steady)
+                is_careful, wanted = True, _updated(current, steady().precision)
             else:
                 step *= 0.5
         gain = further.bound - current.bound

@@ -2,13 +2,15 @@
 
 The search begins where one without points ends. With few points the best kernel is the one that they can carry, and the
 best points are those for that kernel; taking turns comes to rest before either is found, so hyperparameters and points
-are learned together, on as many rows as that takes seconds for. More rows are then taken in random batches.
+are learned together, on as many rows as that takes seconds for. Where these are many for their points, most of the way
+is gone with some of them, and the rest of it with all. More rows are then taken in random batches.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -20,9 +22,10 @@ from kosambi.kernels import column_scales
 from kosambi.learning import stochastic
 from kosambi.learning.hyperpriors import with_priors
 from kosambi.learning.layout import Model, rebuilt, without_kernel
-from kosambi.learning.points import POINTS, PointEvaluator
+from kosambi.learning.points import POINTS, PointEvaluator, chunk_rows
 from kosambi.learning.rows import num_support, subset, thinned
 from kosambi.learning.search import Minimum, Objective, minimise, projected_norm
+from kosambi.learning.sites import SHORTLY
 from kosambi.learning.starts import Limits, usual_limits
 from kosambi.learning.tails import HeavyTails, is_heavy_tailed
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to
@@ -48,12 +51,27 @@ LAST, FEWEST_LAST = 60, 8
 ROUGHLY, CLUSTERED = 40, 20_000
 """Iterations of a search that batches of all rows go on from, and rows whose clusters are its points."""
 MANY = 16
-"""Rows for each point above which points begin at centres of clusters: greedy ones lie at the edges."""
+"""Rows for each point above which points begin at centres of clusters: greedy ones lie at the edges. So many are enough
+to find most of the way to better points."""
+FEWER = 2
+"""How many times as many rows there are at least, where a search begins with some of them."""
 # Rows times squared points that one evaluation may take, and a search; sites take several updates for each evaluation.
 _AT_ONCE, _GAUSSIAN_AT_ONCE = 1e9, 2e10
 _WORK, _GAUSSIAN_WORK = 4e10, 1.5e11
 # Choosing points again has ceased to matter when it gains less than this many nats, or this many per row.
 _GAIN, _GAIN_PER_ROW = 0.1, 2e-4
+# Parts of the way to usual hyperparameters that are tried where there is no bound.
+_PARTS = (0.25, 0.5, 0.75, 1.0)
+
+
+class _Stage(NamedTuple):
+    """The bound of some rows, or of all, as a search has it."""
+
+    bound: PointEvaluator
+    x: Float[np.ndarray, "n D"]
+    """Inputs of those that count."""
+    weight: float
+    """How often one of these counts, on average."""
 
 
 class WithPoints(AbstractStrategy):
@@ -100,7 +118,7 @@ class WithPoints(AbstractStrategy):
         if isinstance(self._without, WithoutPoints) and not self.task.stop.happened:
             # Where tails are heavy, the start has a kernel already.
             found = self._without.search(found)
-        return dataclasses.replace(found, inducing_points=self._chosen(found.model))
+        return dataclasses.replace(found, inducing_points=self._chosen(found.model, self.x[self._counting]))
 
     def search(self, found: Found) -> Found:
         """Hyperparameters and points together, from there."""
@@ -113,16 +131,12 @@ class WithPoints(AbstractStrategy):
             return found if isinstance(self._without, WithoutPoints) else self._without.search(found)
         task.show.update("moving inducing points")
         given = dataclasses.replace(found, model=found.model._replace(likelihood=self._likelihood(found, self._rows)))
-        vector, rounds, both = task.layout.vector(found.model), 1, self._evaluator(given)
+        vector, rounds = task.layout.vector(found.model), 1
         if self._can_move:
-            both(vector, points)
-            if self._loss(found, both.evidence) > CARRIED:
-                vector, points, rounds = self._in_turns(both, given, vector, points)
-            if not task.stop.happened:
-                vector, points = self._together(both, bounds, vector, points)
-        most = 0 if task.stop.happened else int(np.clip(self._affordable / 4.0, FEWEST_LAST, LAST))
+            vector, points, rounds = self._moved(found, given, vector, points)
+        most = 0 if task.stop.happened else int(np.clip(self._affordable(len(self.x)) / 4.0, FEWEST_LAST, LAST))
         # Another one, whose evidence is that of where it ends.
-        last = self._evaluator(given)
+        last = self._all_rows(given).bound
         minimum = self._with_points_fixed(last, bounds, vector, points, min(most, task.max_iterations))
         moved = moved_to(
             task,
@@ -159,7 +173,7 @@ class WithPoints(AbstractStrategy):
         given = dataclasses.replace(found, model=found.model._replace(likelihood=self._likelihood(found, self._rows)))
 
         def objective() -> Objective:
-            both = self._evaluator(given)
+            both = self._all_rows(given).bound
             return lambda vector: both(vector, points)[:2]
 
         return objective, float(self.task.likelihood.num_latents * len(self.x) * self.number**2)
@@ -198,22 +212,48 @@ class WithPoints(AbstractStrategy):
             return found.model.likelihood
         return given if rows is None else given.at_rows(rows)
 
-    def _evaluator(self, given: Found) -> PointEvaluator:
-        return PointEvaluator(self.task.layout, given.model, self.prior, self.x, self.y, self.counts, given.bounds)
+    def _all_rows(self, given: Found) -> _Stage:
+        bound = PointEvaluator(self.task.layout, given.model, self.prior, self.x, self.y, self.counts, given.bounds)
+        return _Stage(bound, self.x[self._counting], _mean_count(self.counts))
 
-    def _loss(self, found: Found, evidence: float) -> float:
-        """Nats per observation that the points lose against what was found without them, on rows of the same weight."""
-        weight = 1.0 if self.counts is None else float(np.mean(self.counts[self._counting]))
-        return (found.log_evidence / found.num_rows - evidence / len(self._counting)) / weight
+    def _some_rows(self, given: Found) -> _Stage | None:
+        """Some of many rows, in chunks of the same size, so that nothing is compiled again; None of few."""
+        size = chunk_rows(len(self.x))
+        number = -(-MANY * self.number // size) * size
+        if FEWER * number > len(self._counting):
+            return None
+        task, likelihood = self.task, given.model.likelihood
+        rows = subset(task.generator, self.y, self.counts, number, task.likelihood.num_labels)
+        x, y, counts = self.x[rows], self.y[rows], None if self.counts is None else self.counts[rows]
+        model = given.model._replace(likelihood=likelihood.at_rows(rows))
+        bound = PointEvaluator(task.layout, model, self.prior, x, y, counts, given.bounds, size)
+        # Where this search ends another begins.
+        bound.tolerance = SHORTLY
+        return _Stage(bound, x, _mean_count(counts))
 
-    @property
-    def _affordable(self) -> float:
+    def _moved(
+        self, found: Found, given: Found, vector: np.ndarray, points: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """Better hyperparameters and points, with some of the rows first, and how often points were chosen."""
+        stages = [stage for stage in (self._some_rows(given), self._all_rows(given)) if stage is not None]
+        first, bounds, rounds = stages[0], given.bounds, 1
+        assert bounds is not None
+        vector = _with_bound(lambda v: first.bound(v, points)[0], vector, bounds.centre)
+        # Nats per observation that the points lose against what was found without them, on rows of the same weight.
+        per_row = found.log_evidence / found.num_rows - first.bound.evidence / len(first.x)
+        if per_row / first.weight > CARRIED:
+            vector, points, rounds = self._in_turns(first, given, vector, points)
+        for stage in stages:
+            if not self.task.stop.happened:
+                vector, points = self._together(stage, bounds, vector, points)
+        return vector, points, rounds
+
+    def _affordable(self, num_rows: int) -> float:
         """Iterations that take no longer than they should."""
-        return (_GAUSSIAN_WORK if self._is_gaussian else _WORK) / (len(self.x) * self.number**2)
+        return (_GAUSSIAN_WORK if self._is_gaussian else _WORK) / (num_rows * self.number**2)
 
-    def _chosen(self, model: Model) -> Float[np.ndarray, "M D"]:
-        """Points to begin with, among the rows that count."""
-        x = self.x[self._counting]
+    def _chosen(self, model: Model, x: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "M D"]:
+        """Points to begin with, among rows that count."""
         if len(x) <= MANY * self.number:
             return choose_points(rebuilt(self.prior, model), x, self.number)
         key = jax.random.key(int(self.task.generator.integers(2**31)))
@@ -221,7 +261,7 @@ class WithPoints(AbstractStrategy):
         return np.ascontiguousarray(x[chosen])
 
     def _in_turns(
-        self, both: PointEvaluator, given: Found, vector: np.ndarray, points: np.ndarray
+        self, stage: _Stage, given: Found, vector: np.ndarray, points: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """Hyperparameters with points as they are, and points again for these, while that gains much."""
         bounds, lowest, best = given.bounds, np.inf, (vector, points)
@@ -229,17 +269,17 @@ class WithPoints(AbstractStrategy):
         rounds = 0
         while rounds < MAX_ROUNDS:
             rounds += 1
-            minimum = self._with_points_fixed(both, bounds, vector, points, ROUND)
+            minimum = self._with_points_fixed(stage.bound, bounds, vector, points, ROUND)
             gain, vector = lowest - minimum.value, minimum.vector
             if gain > 0:
                 lowest, best = minimum.value, (vector, points)
-            if not gain > max(_GAIN, _GAIN_PER_ROW * len(self._counting)) or self.task.stop.happened:
+            if not gain > max(_GAIN, _GAIN_PER_ROW * len(stage.x)) or self.task.stop.happened:
                 break
-            points = self._chosen(self.task.layout.model(vector, given.model))
+            points = self._chosen(self.task.layout.model(vector, given.model), stage.x)
         return *best, rounds
 
     def _together(
-        self, both: PointEvaluator, bounds: Limits, vector: np.ndarray, points: np.ndarray
+        self, stage: _Stage, bounds: Limits, vector: np.ndarray, points: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Better hyperparameters and points; these stay within the range of the data."""
         x, size = self.x[self._counting], len(vector)
@@ -247,7 +287,7 @@ class WithPoints(AbstractStrategy):
         scales = np.where(spread > 0, spread, 1.0)
 
         def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            value, slope, push = both(flat[:size], flat[size:].reshape(points.shape) * scales)
+            value, slope, push = stage.bound(flat[:size], flat[size:].reshape(points.shape) * scales)
             return value, np.concatenate([slope, (push * scales).ravel()])
 
         edges = [np.tile(edge / scales, len(points)) for edge in (x.min(axis=0), x.max(axis=0))]
@@ -257,11 +297,11 @@ class WithPoints(AbstractStrategy):
             np.concatenate([vector, (points / scales).ravel()]),
             np.concatenate([bounds.lower, edges[0]]),
             np.concatenate([bounds.upper, edges[1]]),
-            int(np.clip(self._affordable, FEWEST_ITERATIONS, MOST_ITERATIONS)),
+            int(np.clip(self._affordable(len(stage.x)), FEWEST_ITERATIONS, MOST_ITERATIONS)),
             own,
             np.concatenate([bounds.scale, np.ones(points.size)]),
             self.task.stop,
-            ENOUGH * len(self._counting),
+            ENOUGH * len(stage.x),
         )
         self.task.record.absorb(own)
         if not np.isfinite(best.value):
@@ -278,6 +318,25 @@ class WithPoints(AbstractStrategy):
         )
         self.task.record.absorb(own)
         return found
+
+
+def _with_bound(
+    objective: Callable[[np.ndarray], float], vector: Float[np.ndarray, " P"], centre: Float[np.ndarray, " P"]
+) -> Float[np.ndarray, " P"]:
+    """The hyperparameters, or where they have no bound, some on the way to usual ones.
+
+    Without points a variance may be so large that few points leave next to all of it unexplained: what is expected of a
+    cost is then not precise enough for sites, and a search that begins there ends there.
+    """
+    for part in (0.0, *_PARTS):
+        nearer = vector + part * (centre - vector)
+        if np.isfinite(objective(nearer)):
+            return nearer
+    return vector
+
+
+def _mean_count(counts: np.ndarray | None) -> float:
+    return 1.0 if counts is None else float(np.mean(counts[counts > 0]))
 
 
 def choose_points(prior: object, x: Float[np.ndarray, "N D"], number: int) -> Float[np.ndarray, "M D"]:

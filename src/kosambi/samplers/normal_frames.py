@@ -7,14 +7,14 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from kosambi._core.linalg import all_blas_threads, host_blocks, is_for_host
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.quadrature import Rule
 from kosambi.samplers.remainder import RemainderFrame, Rows
 from kosambi.samplers.row_jumps import RowJumps, row_jumps
-from kosambi.samplers.row_tables import MANY_ROWS, RowTable, tabulated, total, widths
+from kosambi.samplers.row_tables import MANY_ROWS, RowTable, is_long, tabulated, total, widths
 from kosambi.target import Target
 from kosambi.target.data_terms import FactorisedTerm
 from kosambi.target.host_newton import HostPotential, RowCosts, inverse_root
@@ -27,12 +27,12 @@ LARGEST_ERROR = 0.01
 """Nats by which V may be off where it is compared with its definition."""
 # Draws of Laplace's approximation at which it is, and how wide they are spread.
 _LOOKS, _WIDTH = 6, 1.2
-# Latent values that are held at once: what fits a core's cache.
-_VALUES, _VALUES_QUADRATURE = 2**18, 2**17
+# Latent values that are held at once: what fits a core's cache; fewer where degrees of polynomials may differ by much.
+_VALUES, _VALUES_QUADRATURE, _VALUES_LONG = 2**18, 2**17, 2**14
 # Values of rows whose jumps are prepared that are computed at once.
 _AT_ONCE = 2**13
 # What is zero for a row that fills a block up.
-_COUNTING = ("weights", "cost", "slope", "curvature", "coefficients")
+_COUNTING = ("weights", "cost", "slope", "curvature", "coefficients", "degree")
 # Numbers from which a product is worth several threads, and rows of a block of it.
 _MUCH, _ROWS = 2**33, 2**15
 
@@ -76,7 +76,9 @@ def remainder_frame(
                 tables = around.tables(psi, own, change, right) if use_tables else None
                 jumps = None if term.likelihood.is_convex else around.jumps(psi, own, size)
                 if tables is not None:
-                    return around.frame(None, None, tables, size, num_chains, jumps)
+                    order, groups = tables
+                    jumps = None if jumps is None else jumps._replace(effect=jumps.effect[:, order])
+                    return around.frame(None, None, groups, size, num_chains, jumps)
                 if isinstance(term, FactorisedTerm):
                     rows = around.costs(psi, own)
                     return around.frame(term.likelihood, term.rule, (rows,), size, num_chains, jumps)
@@ -166,8 +168,8 @@ class _Around:
 
     def tables(
         self, psi: np.ndarray, curvature: np.ndarray, change: np.ndarray, right: np.ndarray
-    ) -> tuple[RowTable, ...] | None:
-        """Tables whose sums are `right` for `change`; None where no polynomials will do."""
+    ) -> tuple[Int[np.ndarray, " N"], tuple[RowTable, ...]] | None:
+        """The order of rows, and tables whose sums are `right` for `change`; None where no polynomials will do."""
         if isinstance(self.term, FactorisedTerm) and self.term.rule is None:
             # A cost that is no integral takes as little as its polynomial.
             return None
@@ -179,8 +181,10 @@ class _Around:
         groups = [group._replace(coefficients=group.coefficients.astype(psi.dtype)) for group in groups]
         if not _is_right(total(groups, width, change), right):
             return None
-        tables = (RowTable(psi[group.rows], width[group.rows], group.coefficients) for group in groups)
-        return tuple(RowTable(*(each.astype(psi.dtype) for each in table)) for table in tables)
+        return np.concatenate([group.rows for group in groups]), tuple(
+            RowTable(psi[group.rows], width[group.rows].astype(psi.dtype), group.coefficients, group.degree)
+            for group in groups
+        )
 
     def costs(self, psi: np.ndarray, curvature: np.ndarray) -> Rows:
         """What the brackets are computed from."""
@@ -199,6 +203,7 @@ class _Around:
         """Rows in blocks, and coordinates up to `size` that no row depends on."""
         more, dtype = size - len(self.mode), rows[0].psi.dtype
         values = _VALUES if rule is None else _VALUES_QUADRATURE
+        values = _VALUES_LONG if isinstance(rows[0], RowTable) and is_long(rows[0]) else values
         values *= 1 if jax.default_backend() == "cpu" else ACCELERATOR_FACTOR
         below = np.pad(self.root, ((0, more), (0, more)))
         last = np.arange(len(self.root), size)

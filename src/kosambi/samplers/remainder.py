@@ -120,9 +120,13 @@ class RemainderFrame(Module):
         # Costs, too, in the precision of the products: half the time, and their sum is right to a thousandth of a nat.
         narrow = jax.tree.map(lambda a: a.astype(dtype) if jnp.issubdtype(a.dtype, jnp.floating) else a, self)
 
+        def of_block(block: tuple[Any, Array]) -> Array:
+            return jnp.sum(narrow._remainders(*block)[0], axis=1, dtype=v.dtype)
+
         def remainder(change: Array) -> Array:
             blocks = jnp.swapaxes(change.reshape(len(change), *rows.psi.shape[:2]), 0, 1)
-            return jnp.sum(jax.vmap(narrow._remainders)(narrow.rows[0], blocks)[0], axis=(0, 2), dtype=v.dtype)
+            # One after the other: blocks of tables differ in how many terms they take.
+            return jnp.sum(jax.lax.map(of_block, (narrow.rows[0], blocks)), axis=0)
 
         return jumped(key, self.jumps._replace(effect=narrow.jumps.effect), v, change, remainder)
 
@@ -141,7 +145,7 @@ class RemainderFrame(Module):
         """Those of a block of rows, and their slopes."""
         if isinstance(rows, RowTable):
             # In the precision of the products, too: errors of many rows, each a ten-millionth, do not add up to much.
-            return interpolated(rows.width, rows.coefficients, change.astype(rows.psi.dtype))
+            return interpolated(rows.width, rows.coefficients, rows.degree, change.astype(rows.psi.dtype))
         assert self.likelihood is not None
         change = change.astype(self.mode.dtype)
         cost, slope = _costs(self.likelihood, self.rule, rows, rows.centre + change)

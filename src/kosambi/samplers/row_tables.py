@@ -9,6 +9,9 @@ multiplications for each row and particle where c is an integral over f with doz
 particle comes, r goes on along a straight line. How far V is from its definition is looked at before a table is relied
 on, at draws of Laplace's approximation, and once more at the particles that come out.
 
+A few rows may need polynomials of a far higher degree than all others. Rows are sorted by their degrees, and a block of
+them takes as many terms as its own rows need, a number that nothing is compiled for.
+
 A loop with tables knows nothing of the likelihood, so that what is compiled for it serves all of them.
 """
 
@@ -27,16 +30,20 @@ from kosambi._core.types import Array
 from kosambi.target.host_newton import HostPotential, RowCosts
 
 DEGREES = (12, 24, 48, 96, 192)
-"""Of polynomials, the first that suits all rows; each row where there are many, for which another program is made."""
+"""Of polynomials, the first that suits a row; multiples of the first one."""
 REACH = 7.0
 """Δ in standard deviations of δ under Laplace's approximation, around every mode that is known."""
 # Nats by which all polynomials together may be off, if their errors are as good as random.
 _ERROR = 2e-3
-# Coefficients up to which their recurrence is written out: faster, but the longer to compile.
-_UNROLLED = 32
-# Rows above which there are several degrees, and the part of them that one degree has at least: fewer join those of the
-# next. Below, shapes depend on nothing but the number of rows and the degree, so that little is compiled again.
+# The degree up to which the recurrence is written out: faster, but the longer to compile.
+_UNROLLED = 24
+# Rows above which each degree has its own program, and the part of them that one degree has at least: fewer join those
+# of the next. Below, shapes depend on little but the number of rows, so that little is compiled again.
 MANY_ROWS, _SMALLEST_GROUP = 2**14, 0.02
+# Terms of a pass of a longer one.
+_PASS = 4
+# Rows, at least, that costs are computed of at once, for the same reason.
+_FEWEST = 1024
 
 
 class RowTable(NamedTuple):
@@ -47,28 +54,43 @@ class RowTable(NamedTuple):
     width: Float[Array, "B R"]
     """Δ."""
     coefficients: Float[Array, "B K R"]
-    """a."""
+    """a, zero above the degree."""
+    degree: Int[Array, "B R"]
+
+
+def is_long(table: RowTable) -> bool:
+    """Whether blocks should be small: the fewer rows they have, the fewer terms most of them take."""
+    return table.coefficients.shape[-2] > _UNROLLED + 1
 
 
 def interpolated(
-    width: Float[Array, " R"], coefficients: Float[Array, "K R"], change: Float[Array, "J R"]
+    width: Float[Array, " R"], coefficients: Float[Array, "K R"], degree: Int[Array, " R"], change: Float[Array, "J R"]
 ) -> tuple[Float[Array, "J R"], Float[Array, "J R"]]:
     """r(δ) and its derivative by Clenshaw's recurrence; traceable."""
     t = jnp.clip(change / width, -1.0, 1.0)
     twice = 2.0 * t
     # b of the polynomial and d, its derivative in t, two terms back each.
     zero = jnp.zeros_like(t)
-    state = jnp.broadcast_to(coefficients[-1], t.shape), zero, zero, zero
+    state = zero, zero, zero, zero
 
-    def further(state: tuple[Array, Array, Array, Array], a: Array) -> tuple[tuple[Array, Array, Array, Array], None]:
-        b, b_before, d, d_before = state
-        return (a + twice * b - b_before, b, 2.0 * b + twice * d - d_before, d), None
+    def further(state: tuple[Array, Array, Array, Array], terms: Array) -> tuple[Array, Array, Array, Array]:
+        for a in terms[::-1]:
+            b, b_before, d, d_before = state
+            state = a + twice * b - b_before, b, 2.0 * b + twice * d - d_before, d
+        return state
 
-    if len(coefficients) <= _UNROLLED:
-        for a in coefficients[-2:0:-1]:
-            state, _ = further(state, a)
+    if len(coefficients) <= _UNROLLED + 1:
+        state = further(state, coefficients[1:])
     else:
-        state, _ = jax.lax.scan(further, state, coefficients[-2:0:-1])
+        # From the highest degree of these rows down, some terms at a time: each pass over t is written out.
+        step = _PASS
+        number = jnp.max(degree) // step
+
+        def some(i: Array, state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+            first = 1 + step * (number - 1 - i)
+            return further(state, jax.lax.dynamic_slice_in_dim(coefficients, first, step))
+
+        state = jax.lax.fori_loop(0, number, some, state)
     b, b_before, d, d_before = state
     value, slope = coefficients[0] + t * b - b_before, (b + t * d - d_before) / width
     return value + slope * (change - t * width), slope
@@ -87,10 +109,11 @@ def widths(
 
 
 class Group(NamedTuple):
-    """Rows with polynomials of one degree."""
+    """Rows whose polynomials have as many coefficients."""
 
     rows: Int[np.ndarray, " n"]
     coefficients: Float[np.ndarray, "K n"]
+    degree: Int[np.ndarray, " n"]
 
 
 def tabulated(
@@ -100,7 +123,10 @@ def tabulated(
     curvature: Float[np.ndarray, " N"],
     width: Float[np.ndarray, " N"],
 ) -> list[Group] | None:
-    """Coefficients of every row, of the lowest degree that suits it; None where none of `DEGREES` does."""
+    """Coefficients of every row, of the lowest degree that suits it; None where none of `DEGREES` does.
+
+    One group, sorted by degree, unless there are many rows.
+    """
     groups: list[Group] = []
     left, number = np.arange(len(width)), len(width)
     limit = _ERROR / np.sqrt(max(number, 1))
@@ -111,14 +137,23 @@ def tabulated(
         if degree == DEGREES[-1] or not np.all(np.isfinite(found)):
             if not np.all(is_good):
                 return None
-        elif np.sum(is_good) < (_SMALLEST_GROUP * number if number > MANY_ROWS else number):
+        elif number > MANY_ROWS and np.sum(is_good) < _SMALLEST_GROUP * number:
             is_good[:] = False
         if is_good.any():
-            groups.append(Group(left[is_good], found[:, is_good]))
+            groups.append(Group(left[is_good], found[:, is_good], np.full(np.sum(is_good), degree)))
         left = left[~is_good]
         if not len(left):
             break
-    return groups
+    return groups if number > MANY_ROWS else [_joined(groups)]
+
+
+def _joined(groups: list[Group]) -> Group:
+    """All of them as one; above the degrees that are written out, the shape is the same for all."""
+    highest = int(groups[-1].degree[0])
+    size = 1 + (highest if highest <= _UNROLLED else DEGREES[-1])
+    filled = (np.pad(group.coefficients, ((0, size - len(group.coefficients)), (0, 0))) for group in groups)
+    rows, degree = (np.concatenate([getattr(group, name) for group in groups]) for name in ("rows", "degree"))
+    return Group(rows, np.concatenate([*filled], axis=1), degree)
 
 
 def total(groups: list[Group], width: Float[np.ndarray, " N"], change: Float[np.ndarray, "L N"]) -> np.ndarray:
@@ -143,7 +178,7 @@ def _coefficients(
     number = len(rows)
     if number < len(width):
         # Filled up to a power of two, so that few lengths are compiled for.
-        rows = np.resize(rows, min(len(width), 2 ** math.ceil(math.log2(number))))
+        rows = np.resize(rows, min(len(width), max(_FEWEST, 2 ** math.ceil(math.log2(number)))))
         potential = potential.at(rows)
     centre, curvature, width = centre[rows], curvature[rows], width[rows]
     cost, slope = at_mode.cost[rows], at_mode.slope[rows]
