@@ -40,8 +40,8 @@ def average(
 
     Each draw of the hyperparameters has a posterior of its own (`infer`) and a share of the particles. With Gaussian
     noise all rows are taken; otherwise, and where a number of points was asked for, the inducing points of the most
-    probable hyperparameters are those of all models. A single best kernel makes intervals too narrow where data are few; this does
-    not.
+    probable hyperparameters are those of all models. A single best kernel makes intervals too narrow where data are
+    few; this does not.
 
     Arguments:
         key: a JAX random key.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from typing import Any
 
 import jax
 import numpy as np
@@ -106,7 +107,7 @@ def fitted(
     is_near = near > 0 or settings.potential == NEIGHBORS
     is_plain = is_near or (isinstance(likelihood, Gaussian) and len(rows.y) > MANY_ROWS)
     data = rows if is_plain else filled
-    options = {
+    options: dict[str, Any] = {
         "weights": data.weights if not is_plain or rows.has_weights else None,
         "sampler": settings.sampler,
         "potential": settings.potential,
@@ -133,7 +134,7 @@ def fitted(
             # Without coordinates nothing is compiled for the number of rows.
             data, whole, is_plain = rows, posterior, True
             options["weights"] = rows.weights if rows.has_weights else None
-        asked = {"num_inducing": number} if isinstance(number, int) else {}
+        asked: dict[str, Any] = {"num_inducing": number} if isinstance(number, int) else {}
         parts = average(key_average, draws, data.x, data.y, point=whole, **options, **asked).components
         parts = parts if is_plain else tuple(_without_padding(part, rows) for part in parts)
         posterior = AveragedPosterior(posterior, parts, draws)

@@ -74,7 +74,7 @@ class HyperparameterDraws:
         >>> bool(report.draws.quantile(0.1)["likelihood.noise"] < 0.1 < report.draws.quantile(0.9)["likelihood.noise"])
         True
         """
-        return {name: np.quantile(values, q, axis=0) for name, values in self.values.items()}
+        return {name: np.asarray(np.quantile(values, q, axis=0)) for name, values in self.values.items()}
 
     def with_models(
         self,
