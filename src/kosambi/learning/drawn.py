@@ -19,9 +19,9 @@ from kosambi.learning.task import AbstractStrategy, Found
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
 
-EXPENSIVE = 1.0e8
+EXPENSIVE = 3.0e8
 """Cubed rows, of all latent functions and blocks, from which an evaluation takes long, and rounds are fewer."""
-FEWEST_ROUNDS = 24
+FEWEST_ROUNDS = 36
 """Transitions of each chain where an evaluation takes long."""
 
 
