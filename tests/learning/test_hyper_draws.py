@@ -120,14 +120,15 @@ def test_the_same_key_gives_the_same_draws_with_the_switch_off_and_on():
 def test_priors_are_kept_shown_and_decide_where_they_are_narrow(report):
     assert repr(report.priors["kernel.variance"]) == "LogNormal(median=1, width=1)"
     assert repr(report.priors["likelihood.noise"]) == "LogNormal(median=0.3, width=0.7)"
-    narrow = ko.fit_hyperparameters(
-        jax.random.key(0),
-        ko.kernels.Matern52(),
-        ko.likelihoods.Gaussian(),
-        X,
-        Y,
-        priors={"likelihood.noise": ko.hyperpriors.LogNormal(2.0, 0.01)},
-    )
+    with pytest.warns(ko.errors.HyperparameterWarning, match=r"contradict the prior .* likelihood\.noise"):
+        narrow = ko.fit_hyperparameters(
+            jax.random.key(0),
+            ko.kernels.Matern52(),
+            ko.likelihoods.Gaussian(),
+            X,
+            Y,
+            priors={"likelihood.noise": ko.hyperpriors.LogNormal(2.0, 0.01)},
+        )
     assert float(narrow[1].noise) == pytest.approx(2.0, rel=0.02)
 
 
@@ -149,6 +150,23 @@ def test_usual_priors_do_not_depend_on_the_number_of_rows():
         few, many = fit(1), fit(4)
     np.testing.assert_allclose(few["kernel.lengthscale"].median, many["kernel.lengthscale"].median)
     np.testing.assert_allclose(few["likelihood.noise"].width, many["likelihood.noise"].width)
+
+
+def test_where_data_say_nothing_draws_are_those_of_the_prior():
+    # Two far rows and a known noise: the lengthscale is open.
+    draws = ko.fit_hyperparameters(
+        jax.random.key(4),
+        ko.kernels.Matern52(),
+        ko.likelihoods.Gaussian(1.0),
+        [[0.0], [1000.0]],
+        [0.5, -0.5],
+        freeze=["likelihood", "kernel.variance"],
+        priors={"kernel.lengthscale": ko.hyperpriors.LogNormal(1.0, 0.5)},
+        num_draws=100,
+    )[2].draws
+    logs = np.log(draws.values["kernel.lengthscale"])
+    assert scipy.stats.kstest(logs[:: max(1, int(100 / draws.ess))], "norm", args=(0.0, 0.5)).pvalue > 1e-3
+    assert scipy.stats.kstest(logs, "norm", args=(0.0, 1.5)).pvalue < 1e-3
 
 
 def test_chains_that_do_not_agree_are_said():

@@ -35,8 +35,8 @@ FAMILIES: dict[str, type[AbstractRadial]] = {
 }
 """Kernels by name, with a lengthscale for each column."""
 AVERAGED_ROWS, AVERAGED_STEPPED = 1000, 200
-"""Rows up to which "auto" averages over hyperparameters: with Gaussian noise, and where draws need steps. With more
-rows the data leave little open, least of all labels, and an evaluation of the evidence takes long."""
+"""Rows, times latent functions, up to which "auto" averages over hyperparameters: with Gaussian noise, and where draws
+need steps. With more rows the data leave little open, least of all labels, and an evaluation takes long."""
 CLOSED_DRAWS, STEPPED_DRAWS = 20, 10
 """Draws of hyperparameters that are averaged over, likewise."""
 # The smallest step between observations, in standard deviations, above which they are rounded coarsely.
@@ -76,7 +76,8 @@ class Settings:
     def num_draws(self, likelihood: AbstractLikelihood, num_rows: int, has_neighbors: bool) -> int:
         """How many draws of the hyperparameters to average over; none where the best ones are enough."""
         is_gaussian = isinstance(likelihood, Gaussian)
-        is_small = num_rows <= (AVERAGED_ROWS if is_gaussian else AVERAGED_STEPPED) and not has_neighbors
+        values = num_rows * likelihood.num_latents
+        is_small = values <= (AVERAGED_ROWS if is_gaussian else AVERAGED_STEPPED) and not has_neighbors
         is_wanted = self.hyperparameters == "average" or (self.hyperparameters == "auto" and is_small)
         return (CLOSED_DRAWS if is_gaussian else STEPPED_DRAWS) if is_wanted else 0
 

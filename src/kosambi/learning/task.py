@@ -22,6 +22,9 @@ from kosambi.learning.starts import Limits
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
 
+FAR, STEEP = 3.0, 10.0
+"""Standard deviations of a prior, and nats for a factor e that the evidence would gain, from which data contradict it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Task:
@@ -198,4 +201,19 @@ class AbstractStrategy(abc.ABC):
                 f"{', '.join(doubtful)} ended at a bound. Look at the units of y, give the prior a mean that suits "
                 "it (a kernel alone has mean zero), or leave out a kernel that the data do not need."
             )
+        if against := self._against_priors(found):
+            notes.append(
+                f"The data contradict the prior that was given for {', '.join(against)}: without it the log evidence "
+                "would rise by many nats. Look at the units of the parameter, or widen the prior."
+            )
         return tuple(notes)
+
+    def _against_priors(self, found: Found) -> list[str]:
+        """Names of numbers that the data pull far from a prior of the user's, or would if it were wider."""
+        if found.bounds is None or not self.task.priors:
+            return []
+        away = np.abs(self.task.layout.vector(found.model) - found.bounds.centre) / found.bounds.width
+        # At the maximum the slope of the evidence is that of the prior, turned around.
+        is_far = (away > FAR) | (away / found.bounds.width > STEEP)
+        entries = zip(self.task.layout.entries(), is_far, strict=True)
+        return [p.entry(i) for (p, i), far in entries if far and p.name in self.task.priors]
