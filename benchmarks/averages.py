@@ -3,8 +3,8 @@
 python -m benchmarks.averages --out averages.json [--tables simulated data] [--replications 200] [--jobs 2]
 
 * simulated: hyperparameters drawn from their prior, a function from the process (Matérn-5/2, a lengthscale for each of
-  D columns), N observations with Gaussian noise; learned with the same prior. Shares of 50 new observations that 50 % and
-  95 % intervals hold, with standard errors over replications, and mean log densities, of the average, of the most
+  D columns), N observations with Gaussian noise; learned with the same prior. Shares of 50 new observations that 50 %
+  and 95 % intervals hold, with standard errors over replications, and mean log densities, of the average, of the most
   probable hyperparameters, and of those that made the data.
 * data: the estimators with `hyperparameters="evidence"` and `"average"` on five splits of data of the paper: test NLL
   (log loss), coverage of 95 % intervals, seconds in a new process with nothing compiled.

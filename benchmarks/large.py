@@ -2,8 +2,8 @@
 
 python -m benchmarks.large --out large.json [--tables rivals growth] [--only kin40k] [--methods kosambi svgp ...]
 
-* rivals: kin40k, protein and covtype (two classes), nine tenths of the rows (`default_rng(0).permutation`) and as many
-  test rows as are left, 4000 at most. kosambi: the estimators with their defaults. svgp: GPyTorch's with 1024 points
+* rivals: kin40k, protein, covtype (two classes) and nycflights (Student-t noise), nine tenths of the rows
+  (`default_rng(0).permutation`) and as many test rows as are left, 4000 at most. kosambi: the estimators with their defaults. svgp: GPyTorch's with 1024 points
   (`reproduction.comparison.variational`), which has as long as kosambi took in this run, or `--limit` seconds. GPBoost:
   its Vecchia approximation, and the one with inducing points (`gp_approx="full_scale_vecchia"`), Matérn-5/2 with a
   lengthscale for each column, defaults otherwise. Each in a new process with nothing compiled: seconds of the fit, test
@@ -40,8 +40,11 @@ from reproduction.store import describe
 
 METHODS = {"kosambi": "kosambi", "svgp": "gpytorch", "gpboost_vecchia": "gpboost", "gpboost_vif": "gpboost"}
 """What is compared, and the package that it needs."""
+CASES = (*LARGE, ("nycflights", "student_t"))
 POINTS = 1024
 """Of the sparse variational process."""
+GPBOOST = {"labels": "bernoulli_logit", "gaussian": "gaussian", "student_t": "t"}
+"""Its names of the likelihoods."""
 APPROXIMATIONS = {"gpboost_vecchia": "vecchia", "gpboost_vif": "full_scale_vecchia"}
 GROWTH = (1_000, 10_000, 100_000, 1_000_000)
 COLUMNS, NOISE = 8, 0.3
@@ -67,22 +70,22 @@ def rival(name: str, likelihood: str, method: str, limit: float) -> dict[str, An
     target = (test.y - location) / scale
     began = time.perf_counter()
     if method == "svgp":
-        noise = "bernoulli" if is_binary else "gaussian"
+        noise = "bernoulli" if is_binary else likelihood
         variational.use_same_machine()
         trained = variational.as_practitioner(train, noise, POINTS, 0, limit)
         seconds = time.perf_counter() - began
         found = variational.predictor(trained, noise)(test.x)
         if is_binary:
             return {"seconds": seconds, **of_labels(np.asarray(found.probability), target)}
-        observed = found.observation_mean, np.sqrt(found.observation_variance)
-        return {"seconds": seconds, **of_numbers(*map(np.asarray, observed), target)}
+        scores = number_scores(target, found.mean, found.log_density(target), found.interval(0.95))
+        return {"seconds": seconds, **renamed(scores)}
     import gpboost
 
     model = gpboost.GPModel(
         gp_coords=train.x,
         cov_function="matern_ard",
         cov_fct_shape=2.5,
-        likelihood="bernoulli_logit" if is_binary else "gaussian",
+        likelihood=GPBOOST[likelihood],
         gp_approx=APPROXIMATIONS[method],
     )
     model.fit(y=train.y)
@@ -97,7 +100,11 @@ def of_numbers(mean: np.ndarray, deviation: np.ndarray, y: np.ndarray) -> dict[s
     """Scores of normal predictions."""
     half = scipy.stats.norm.ppf(0.975) * deviation
     density = scipy.stats.norm.logpdf(y, mean, deviation)
-    found = number_scores(y, mean, density, (mean - half, mean + half))
+    return renamed(number_scores(y, mean, density, (mean - half, mean + half)))
+
+
+def renamed(found: dict[str, Any]) -> dict[str, float]:
+    """Scores of real numbers by the names that are used here."""
     return {ours: found[name].value for ours, name in (("nll", "nll"), ("error", "rmse"), ("coverage", "coverage"))}
 
 
@@ -168,7 +175,7 @@ def draw_growth(found: list[dict[str, Any]], path: Path) -> None:
 def compare(options: argparse.Namespace) -> list[dict[str, Any]]:
     """All methods on all data sets."""
     results = []
-    for name, likelihood in [case for case in LARGE if options.only in case[0]]:
+    for name, likelihood in [case for case in CASES if options.only in case[0]]:
         limit = options.limit
         # First, because it says how long SVGP may take.
         for method in sorted(options.methods, key=list(METHODS).index):

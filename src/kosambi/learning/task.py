@@ -23,7 +23,7 @@ from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
 
 FAR, STEEP = 3.0, 10.0
-"""Standard deviations of a prior, and nats for a factor e that the evidence would gain, from which data contradict it."""
+"""Standard deviations of a prior, and nats for a factor e that the evidence would gain, from which they contradict."""
 
 
 @dataclasses.dataclass(frozen=True)
