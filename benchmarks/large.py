@@ -3,11 +3,12 @@
 python -m benchmarks.large --out large.json [--tables rivals growth] [--only kin40k] [--methods kosambi svgp ...]
 
 * rivals: kin40k, protein, covtype (two classes) and nycflights (Student-t noise), nine tenths of the rows
-  (`default_rng(0).permutation`) and as many test rows as are left, 4000 at most. kosambi: the estimators with their defaults. svgp: GPyTorch's with 1024 points
-  (`reproduction.comparison.variational`), which has as long as kosambi took in this run, or `--limit` seconds. GPBoost:
-  its Vecchia approximation, and the one with inducing points (`gp_approx="full_scale_vecchia"`), Matérn-5/2 with a
-  lengthscale for each column, defaults otherwise. Each in a new process with nothing compiled: seconds of the fit, test
-  NLL of the standardised target, RMSE or share of wrong labels, coverage of 95 % intervals, highest memory.
+  (`default_rng(0).permutation`) and as many test rows as are left, 4000 at most. kosambi: the estimators with their
+  defaults. svgp: GPyTorch's with 1024 points (`reproduction.comparison.variational`), which has as long as kosambi took
+  in this run, or `--limit` seconds. GPBoost: its Vecchia approximation, and the one with inducing points
+  (`gp_approx="full_scale_vecchia"`), Matérn-5/2 with a lengthscale for each column, defaults otherwise. Each in a new
+  process with nothing compiled: seconds of the fit, test NLL of the standardised target, RMSE or share of wrong labels,
+  coverage of 95 % intervals, highest memory.
 * growth: kosambi's defaults on simulated data with eight columns, N from 10³ to 10⁶: seconds, memory, the slope of
   log seconds over log N above 10⁴, and a picture beside the JSON.
 
