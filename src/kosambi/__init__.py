@@ -11,7 +11,8 @@ from it are callables. Inducing points say where to look; a basis sums a functio
 what an observation costs; a target is the potential that the coordinates have given the data. A sampler draws particles
 from it, and a report says how far they can be trusted. The posterior carries them back to functions, which are
 callables again, and to predictions. `kosambi.infer` walks the whole line; `kosambi.fit_hyperparameters` learns kernel
-and likelihood first; the estimators do both behind scikit-learn's `fit` and `predict`.
+and likelihood first, and `kosambi.average` averages over them; the estimators do all that behind scikit-learn's `fit`
+and `predict`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from kosambi import samplers as samplers
     from kosambi import tables as tables
     from kosambi import target as target
+    from kosambi.averaging import average as average
     from kosambi.basis import InducingBasis as InducingBasis
     from kosambi.basis import NystromBasis as NystromBasis
     from kosambi.basis import PointBasis as PointBasis
@@ -50,8 +52,11 @@ if TYPE_CHECKING:
     from kosambi.files import save as save
     from kosambi.inference import infer as infer
     from kosambi.learning import FitReport as FitReport
+    from kosambi.learning import HyperparameterDraws as HyperparameterDraws
     from kosambi.learning import fit_hyperparameters as fit_hyperparameters
+    from kosambi.learning import hyperpriors as hyperpriors
     from kosambi.learning import select_inducing as select_inducing
+    from kosambi.posterior import AveragedPosterior as AveragedPosterior
     from kosambi.posterior import Posterior as Posterior
     from kosambi.posterior import Prediction as Prediction
     from kosambi.posterior import compare as compare
