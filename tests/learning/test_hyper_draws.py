@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -35,16 +36,16 @@ def ends(number):
     found = []
     with Progress(False) as show:
         for seed in range(number):
-            chains = draw_chains(lambda: bent, np.zeros(2), limits(2), np.random.default_rng(seed), 1, show, 24)
+            chains = draw_chains(lambda: bent, np.zeros(2), limits(2), np.random.default_rng(seed), 1, show, 12)
             found.append(chains.vectors[:, -1])
     a, b = np.concatenate(found).T
     return np.stack([a, 2.0 * (b - 0.5 * a**2)], axis=1)
 
 
 def test_chains_have_the_law_of_a_bent_density_and_steps_without_a_decision_do_not(monkeypatch):
-    assert joint_normal_p_value(ends(50), np.eye(2)) > 1e-3
+    assert joint_normal_p_value(ends(40), np.eye(2)) > 1e-3
     monkeypatch.setattr(hyper_draws, "_decide", lambda gain, threshold: (1.0, True))
-    assert joint_normal_p_value(ends(50), np.eye(2)) < 1e-3
+    assert joint_normal_p_value(ends(40), np.eye(2)) < 1e-3
 
 
 def test_r_hat_and_effective_draws_of_chains_with_known_correlation():
@@ -150,6 +151,63 @@ def test_usual_priors_do_not_depend_on_the_number_of_rows():
         few, many = fit(1), fit(4)
     np.testing.assert_allclose(few["kernel.lengthscale"].median, many["kernel.lengthscale"].median)
     np.testing.assert_allclose(few["likelihood.noise"].width, many["likelihood.noise"].width)
+
+
+@pytest.mark.parametrize("slope", [0.5, 10.0])
+def test_at_a_bound_chains_have_the_law_of_an_exponential(slope):
+    def pushed(vector):
+        """An exponential from the bound on, and a normal."""
+        return slope * vector[0] + 0.5 * vector[1] ** 2, np.array([slope, vector[1]])
+
+    wide = np.full(2, 1e3)
+    walled = Limits(np.zeros(2), np.ones(2), np.array([0.0, -1e3]), wide, np.ones(2))
+    found = []
+    with Progress(False) as show:
+        for seed in range(40):
+            chains = draw_chains(lambda: pushed, np.zeros(2), walled, np.random.default_rng(seed), 1, show, 12)
+            found.append(chains.vectors[:, -1, 0])
+    assert scipy.stats.kstest(slope * np.concatenate(found), "expon").pvalue > 1e-3
+    assert scipy.stats.kstest(2.0 * slope * np.concatenate(found), "expon").pvalue < 1e-3
+
+
+def test_evaluations_that_fail_are_no_draws_and_chains_that_stand_still_are_said():
+    def half(vector):
+        return (0.5 * vector @ vector, vector) if vector[0] < 0.01 else (np.inf, np.full(2, np.nan))
+
+    def nowhere(vector):
+        return (0.0, np.zeros(2)) if not np.any(vector) else (np.inf, np.full(2, np.nan))
+
+    with Progress(False) as show:
+        found = draw_chains(lambda: half, np.zeros(2), limits(2), np.random.default_rng(0), 10, show, 24)
+        stuck = draw_chains(lambda: nowhere, np.zeros(2), limits(2), np.random.default_rng(0), 10, show, 24)
+    assert np.all(found.vectors[..., 0] < 0.01)
+    assert found.failures > 0
+    assert not stuck.converged
+    assert (stuck.ess, stuck.r_hat) == (0.0, np.inf)
+
+
+def test_data_without_noise_have_draws_too():
+    x = np.linspace(0.0, 10.0, 40)[:, None]
+    gaussian = ko.likelihoods.Gaussian()
+    with pytest.warns(ko.errors.HyperparameterWarning, match="bound"):
+        draws = ko.fit_hyperparameters(
+            jax.random.key(0), ko.kernels.SquaredExponential(), gaussian, x, np.sin(x[:, 0]), num_draws=10
+        )[2].draws
+    assert draws.acceptance > 0.3
+    assert np.all(draws.values["likelihood.noise"] < 0.01)
+
+
+def test_matrices_and_kernels_without_a_variance_have_priors_and_draws_in_other_units():
+    class Plane(eqx.Module):
+        weight: np.ndarray
+
+        def __call__(self, x):
+            return (x @ self.weight)[:, 0]
+
+    prior = ko.GaussianProcess(ko.kernels.Matern52(), mean=Plane(np.ones((1, 1))))
+    report = ko.fit_hyperparameters(jax.random.key(0), prior, ko.likelihoods.Gaussian(), X, Y, num_draws=3)[2]
+    assert report.priors["mean.weight"].mean.shape == (1,)
+    assert report.draws.values["mean.weight"].shape == (3, 1, 1)
 
 
 def test_where_data_say_nothing_draws_are_those_of_the_prior():

@@ -106,7 +106,14 @@ def test_what_an_average_says_of_itself(averaged):
     assert averaged.report.converged
     assert averaged.certificate().divergence >= 0.0
     assert np.isfinite(averaged.point.log_evidence.value)
-    for call in (lambda: averaged.log_evidence, averaged.by_mode, lambda: averaged.reweighted(jax.random.key(0))):
+    few = lambda: averaged.some([0])
+    for call in (
+        lambda: averaged.log_evidence,
+        averaged.by_mode,
+        averaged.modes,
+        few,
+        lambda: averaged.reweighted(jax.random.key(0)),
+    ):
         with pytest.raises(ko.errors.InputError, match=r"posterior\.point"):
             call()
 
@@ -146,6 +153,9 @@ def test_estimators_average_where_rows_are_few():
     np.testing.assert_allclose(model.posterior_.point.predict(X).mean, alone.posterior_.predict(X).mean)
     assert model.predict(NEW, return_std=True)[1][2] > alone.predict(NEW, return_std=True)[1][2]
     assert model.sample_y(NEW, 25).shape == (3, 25)
+    # One function after the other is of another model.
+    _, numbers = model._functions(NEW, 6, jax.random.key(0))
+    assert len(set(numbers % 20)) == 6
     covariance = model.predict(NEW, return_cov=True)[1]
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), model.predict(NEW, return_std=True)[1])
     # Off the diagonal there is no noise: the covariance is that of functions drawn.

@@ -15,13 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kosambi._core.checks import as_count
 from kosambi._core.parameters import nested_params, with_params
+from kosambi._core.precision import host_generator
 from kosambi._core.types import Array, Key
 from kosambi.errors import DataWarning, InputError
 from kosambi.estimators._fit import fitted
 from kosambi.estimators._learn import Settings
 from kosambi.estimators._rows import extreme_cells, location_and_scale, merged, padded_inputs
 from kosambi.likelihoods import AbstractLikelihood
-from kosambi.posterior import Posterior, Prediction
+from kosambi.posterior import AveragedPosterior, Posterior, Prediction
 from kosambi.posterior.certificate import Certificate
 from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.functions.features import expand
@@ -148,12 +149,18 @@ class AbstractEstimator(BaseEstimator):
             number -= wanted
             draws = self.posterior_.functions(key_batch, at=at)
             assert isinstance(draws, FunctionDraws)
-            # Spread over the particles, because neighbours may have begun at the same place.
-            which = np.linspace(0, size - 1, wanted).round().astype(int)
+            which = self._spread(key_batch, size, wanted)
             chosen = draws if wanted == size else draws[which]
             found.append(np.asarray(chosen(padded_inputs(x)))[:, : len(x)])
             numbers.append(which)
         return np.concatenate(found), np.concatenate(numbers)
+
+    def _spread(self, key: Key, size: int, wanted: int) -> Int[np.ndarray, " S"]:
+        """Numbers of particles: spread over all, because neighbours may have begun at the same place."""
+        if not isinstance(self.posterior_, AveragedPosterior):
+            return np.linspace(0, size - 1, wanted).round().astype(int)
+        # Those that follow each other are of different models; which come first is left to chance.
+        return (int(host_generator(key).integers(size)) + np.arange(wanted)) % size
 
     def _observations(self, X: Any, n_samples: int, random_state: Any) -> np.ndarray:
         """Observations drawn at the rows of X, (n_samples, n), each row along one function."""

@@ -17,7 +17,7 @@ from kosambi.estimators._base import AbstractEstimator
 from kosambi.estimators.regressor import checked_weights
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Categorical
-from kosambi.posterior import Prediction
+from kosambi.posterior import AveragedPrediction, Prediction
 from kosambi.samplers import AbstractSampler
 
 # Two to this power are the values of the residual for the intervals of probabilities of several classes.
@@ -195,14 +195,17 @@ def _probability_interval(prediction: Prediction, coverage: float) -> Float[np.n
         low, high = (np.asarray(likelihood.observation_mean(end)) for end in prediction.latent_interval(coverage))
         return np.stack([np.column_stack([1.0 - high, low]), np.column_stack([1.0 - low, high])])
     tail = 0.5 * (1.0 - as_level("coverage", coverage))
-    means, deviation = prediction.component_means, prediction.component_deviation
+    models = prediction.parts if isinstance(prediction, AveragedPrediction) else (prediction,)
+    latents = prediction.component_means.shape[2:]
     # The same few values of the residual for every draw and every row.
-    noise = _normal_points(_RESIDUAL_POWER, means.shape[2:])[:, None]
+    noise = _normal_points(_RESIDUAL_POWER, latents)[:, None]
     parts = []
     for point in range(prediction.num_points):
-        f = means[:, point] + np.reshape(deviation[..., point], (-1, 1)) * noise
-        shares = _shares(likelihood, f.reshape(-1, *means.shape[2:]))
-        parts.append(np.quantile(shares, [tail, 1.0 - tail], axis=0))
+        shares = []
+        for model in models:
+            f = model.component_means[:, point] + model.component_deviation[point] * noise
+            shares.append(_shares(model.likelihood, f.reshape(-1, *latents)))
+        parts.append(np.quantile(np.concatenate(shares), [tail, 1.0 - tail], axis=0))
     return np.stack(parts, axis=1)
 
 

@@ -164,8 +164,9 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         else:
             # E[y | f] is no linear function of f, or near data make its covariance a sum over pairs of neighbours: it
             # is that over functions drawn.
-            f, _ = self._functions(x, self.posterior_.num_particles, random_key(self.random_state, COVARIANCE))
-            covariance = np.atleast_2d(np.cov(np.asarray(likelihood.observation_mean(f)), rowvar=False, bias=True))
+            f, which = self._functions(x, self.posterior_.num_particles, random_key(self.random_state, COVARIANCE))
+            means = self.posterior_.observation_mean(f, which)
+            covariance = np.atleast_2d(np.cov(means, rowvar=False, bias=True))
         np.fill_diagonal(covariance, np.square(_deviation(prediction)))
         return _mean(prediction), covariance
 

@@ -96,7 +96,7 @@ def _made(cls: type, fields: dict[str, Any]) -> Any:
     if issubclass(cls, tuple):
         return cls(**fields)
     if cls in MADE_OF_PARTS:
-        return cls(*fields.values())
+        return cls(**fields)
     made = object.__new__(cls)
     for name, value in fields.items():
         # Modules and reports are frozen.

@@ -134,7 +134,7 @@ _PLAIN: Mapping[type, Mapping[str, Any]] = {
     },
 }
 MADE_OF_PARTS = (AveragedPosterior, AveragedPrediction)
-"""Classes whose constructor takes what a file holds, in that order, and makes the rest of it."""
+"""Classes whose constructor takes what a file holds, by name, and makes the rest of it."""
 FUNCTION_OWNERS: tuple[type, ...] = (likelihoods.Custom, likelihoods.CustomJoint, Named)
 """Classes whose field `function` is code of the user's, stored by the name in their field `name`."""
 

@@ -12,7 +12,7 @@ from kosambi._core.html import table_html
 from kosambi._core.parameters import parameters
 from kosambi._core.precision import at_rest
 from kosambi.learning.families import without_choice
-from kosambi.learning.hyper_draws import MOST_ROUNDS, R_HAT_LIMIT, Chains, draw_chains
+from kosambi.learning.hyper_draws import MOST_ROUNDS, NUM_CHAINS, R_HAT_LIMIT, Chains, draw_chains
 from kosambi.learning.layout import Model, rebuilt
 from kosambi.learning.search import minimise
 from kosambi.learning.task import AbstractStrategy, Found
@@ -23,13 +23,15 @@ EXPENSIVE = 3.0e8
 """Cubed rows, of all latent functions and blocks, from which an evaluation takes long, and rounds are fewer."""
 FEWEST_ROUNDS = 36
 """Transitions of each chain where an evaluation takes long."""
+STUCK, WORTH = 0.1, 0.25
+"""Acceptance below which chains hardly move, and effective draws, as a part of those wanted, that are too few."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HyperparameterDraws:
     """K models whose hyperparameters are draws from p(θ | y), the posterior given the data.
 
-    `kosambi.infer(key, draws, None, x, y)` averages over them.
+    `kosambi.average(key, draws, x, y)` averages over them.
     """
 
     priors: tuple[AbstractPrior, ...]
@@ -60,8 +62,8 @@ class HyperparameterDraws:
 
     @property
     def converged(self) -> bool:
-        """Whether the chains agree."""
-        return self.r_hat <= R_HAT_LIMIT
+        """Whether the chains agree, and move."""
+        return self.r_hat <= R_HAT_LIMIT and self.acceptance >= STUCK
 
     def quantile(self, q: float) -> dict[str, Float[np.ndarray, "..."]]:
         """The q-quantile of each parameter.
@@ -83,7 +85,8 @@ class HyperparameterDraws:
     ) -> HyperparameterDraws:
         """The same draws with their models, and the most probable one, in other units."""
         priors, likelihoods = zip(*models, strict=True)
-        values = _values([Model(prior.kernel, prior.mean, own) for prior, own in models], list(self.values))
+        rescaled = [Model(prior.kernel, prior.mean, own) for prior, own in models]
+        values = self.values | _values(rescaled, list(self.values))
         return dataclasses.replace(self, priors=priors, likelihoods=likelihoods, point=point, values=values)
 
     def __repr__(self) -> str:
@@ -121,7 +124,10 @@ def drawn(strategy: AbstractStrategy, found: Found, number: int) -> Hyperparamet
     record = task.record.beside()
     mode = minimise(objective(), vector, *limits, record, bounds.scale, task.stop)
     task.record.absorb(record)
-    rounds = FEWEST_ROUNDS if size > EXPENSIVE else MOST_ROUNDS
+    if task.stop.happened:
+        raise KeyboardInterrupt
+    # As many states as draws, at least.
+    rounds = max(FEWEST_ROUNDS if size > EXPENSIVE else MOST_ROUNDS, -(-number // NUM_CHAINS))
     chains = draw_chains(objective, mode.vector, bounds, task.generator, number, task.show, rounds)
     models = [_concrete(task.layout.model(each, found.model)) for each in chains.thinned(number)]
     learned = [parameter.name for group in task.layout.groups for parameter in group]
@@ -143,17 +149,27 @@ def drawn(strategy: AbstractStrategy, found: Found, number: int) -> Hyperparamet
 
 def _values(models: Sequence[Model], names: Sequence[str]) -> dict[str, Float[np.ndarray, "K ..."]]:
     named = [{p.name: np.asarray(p.value) for p in parameters(**model._asdict())} for model in models]
-    return {name: np.stack([each[name] for each in named]) for name in names}
+    # In other units a kernel without a variance has become a product, whose parts have other names.
+    return {name: np.stack([each[name] for each in named]) for name in names if name in named[0]}
 
 
 def _doubts(chains: Chains, number: int) -> tuple[str, ...]:
-    if chains.converged:
-        return ()
-    return (
-        f"{number} draws of hyperparameters come from chains that do not agree (R-hat {chains.r_hat:.2f}, acceptance "
-        f"{chains.acceptance:.2f}): the data may leave several explanations, such as a short and a long lengthscale, "
-        "between which chains hardly pass. Give priors that rule out what you know to be wrong, or compare models.",
-    )
+    if chains.acceptance < STUCK:
+        return (
+            f"{number} draws of hyperparameters come from chains that hardly move (acceptance "
+            f"{chains.acceptance:.2f}): the evidence cannot be computed, or is far from smooth, around its maximum. "
+            "Look at the units of x and y and for rows that are copies of each other.",
+        )
+    if not chains.converged:
+        return (
+            f"{number} draws of hyperparameters come from chains that do not agree (R-hat {chains.r_hat:.2f}, "
+            f"acceptance {chains.acceptance:.2f}): the data may leave several explanations, such as a short and a long "
+            "lengthscale, between which chains hardly pass. Give priors that rule out what you know to be wrong, or "
+            "compare models.",
+        )
+    if chains.ess < WORTH * number:
+        return (f"{number} draws of hyperparameters are worth {chains.ess:.0f} independent ones. Ask for fewer.",)
+    return ()
 
 
 def _point(strategy: AbstractStrategy, found: Found) -> tuple[AbstractPrior, AbstractLikelihood]:

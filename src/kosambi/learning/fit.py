@@ -190,7 +190,8 @@ def fit_hyperparameters(
         draws = None
         if number_drawn and not task.stop.happened:
             show.update("draws of hyperparameters")
-            draws = drawn(strategy, found, number_drawn)
+            with task.stop:
+                draws = drawn(strategy, found, number_drawn)
     report = dataclasses.replace(_report(method, strategy, found, clock, notes), draws=draws)
     for text in (*report.warnings, *(() if draws is None else draws.warnings)):
         # Past the decorators.

@@ -9,8 +9,9 @@ W the widths of the prior, z is about standard normal, and a few leapfrog steps 
 all but independent. Curvatures below half of the prior's, where the evidence bends the wrong way, are raised to that.
 
 The evidence is computed with LAPACK on the host, where a compiled program has no part in it, so the loop is Python's;
-chains run side by side, a thread each. Step sizes are adapted in the first rounds (dual averaging, Hoffman and Gelman
-2014), and rounds are added until R̂ and the number of effective draws suffice, or a limit is reached.
+chains run side by side, a thread each. At bounds trajectories are thrown back. Step sizes are adapted in the first
+rounds (dual averaging, Hoffman and Gelman 2014), and rounds are added until R̂ and the number of effective draws
+suffice, or a limit is reached.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ draws are averaged over, which needs less than quantiles of a parameter do."""
 # A step of the differences that the curvature is estimated from, in standard deviations of the prior.
 _STEP = 0.02
 _FLATTEST = 0.5
+# How near to a bound, in widths of the prior, a mode lies at it.
+_AT_BOUND = 1e-6
+# Leapfrog steps of a transition, and reflections at bounds in one of them, at most.
+_MOST_STEPS, _MOST_REFLECTIONS = 16, 64
 _ACCEPTANCE = 0.8
 _LONGEST_STEP = 1.5
 # A quarter of a turn, by about a third more or less, so that no coordinate comes back to where it was.
@@ -125,7 +130,7 @@ def draw_chains(
 
 
 def split_r_hat(draws: Float[np.ndarray, "C T P"]) -> float:
-    """The largest R̂ of chains cut into halves (Gelman et al. 2013, section 11.4); one where nothing moves.
+    """The largest R̂ of chains cut into halves (Gelman et al. 2013, section 11.4); infinite where one does not move.
 
     >>> import numpy as np
     >>> draws = np.random.default_rng(0).normal(size=(4, 200, 3))
@@ -136,8 +141,9 @@ def split_r_hat(draws: Float[np.ndarray, "C T P"]) -> float:
     parts = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
     within = np.mean(np.var(parts, axis=1, ddof=1), axis=0)
     between = np.var(np.mean(parts, axis=1), axis=0, ddof=1)
-    ratio = np.where(within > 0, between / np.where(within > 0, within, 1.0), np.where(between > 0, np.inf, 0.0))
-    return float(np.sqrt(np.max((half - 1) / half + ratio)))
+    if not np.all(within > 0):
+        return np.inf
+    return float(np.sqrt(np.max((half - 1) / half + between / within)))
 
 
 def effective_draws(draws: Float[np.ndarray, "C T P"]) -> float:
@@ -155,12 +161,14 @@ def effective_draws(draws: Float[np.ndarray, "C T P"]) -> float:
     spectrum = np.fft.rfft(away, 2 * length, axis=1)
     covariance = np.mean(np.fft.irfft(np.square(np.abs(spectrum)), axis=1)[:, :length], axis=0) / length
     between = np.var(np.mean(draws, axis=1), axis=0, ddof=1) if num_chains > 1 else 0.0
-    total = covariance[0] * (length - 1) / length + between
-    correlation = 1.0 - (covariance[:1] - covariance) / np.where(total > 0, total, 1.0)
+    total = covariance[0] + between
+    if not np.all(total > 0):
+        return 0.0
+    correlation = 1.0 - (covariance[:1] - covariance) / total
     pairs = correlation[: length // 2 * 2].reshape(length // 2, 2, -1).sum(axis=1)
     kept = np.minimum.accumulate(np.where(np.logical_and.accumulate(pairs > 0, axis=0), pairs, 0.0), axis=0)
     times = np.maximum(2.0 * np.sum(kept, axis=0) - 1.0, 1.0)
-    return float(np.min(num_chains * length / np.where(total > 0, times, 1.0)))
+    return float(np.min(num_chains * length / times))
 
 
 def _frame(own: list[Objective], mode: Float[np.ndarray, " P"], bounds: Limits) -> Float[np.ndarray, "P P"]:
@@ -175,14 +183,22 @@ def _frame(own: list[Objective], mode: Float[np.ndarray, " P"], bounds: Limits) 
     for share, part in zip(shares, parts, strict=True):
         slopes[share] = np.reshape(part, (len(share), size))
     apart = np.diagonal(moves[:size] - moves[size:])
-    curvature = (slopes[:size] - slopes[size:]) / apart[:, None]
-    curvature = np.where(np.isfinite(curvature), 0.5 * (curvature + curvature.T), 0.0)
+    curvature = (slopes[:size] - slopes[size:]) / np.where(apart > 0, apart, 1.0)[:, None]
+    curvature = 0.5 * (curvature + curvature.T)
+    # Where an evaluation has failed nothing is known but the prior.
+    curvature = np.where(np.isfinite(curvature), curvature, 0.0)
+    # At a bound that it is pushed against, a number has an exponential distribution, as wide as the slope says.
+    push = np.nan_to_num(0.5 * (np.diagonal(slopes[:size]) + np.diagonal(slopes[size:])))
+    is_pushed = ((mode <= bounds.lower + _AT_BOUND * width) & (push > 0)) | (
+        (mode >= bounds.upper - _AT_BOUND * width) & (push < 0)
+    )
+    curvature[np.diag_indices(size)] += np.where(is_pushed, np.square(push), 0.0)
     values, vectors = np.linalg.eigh(width[:, None] * curvature * width)
     return width[:, None] * vectors / np.sqrt(np.maximum(values, _FLATTEST))
 
 
 class _StepSize:
-    """Dual averaging of log ε towards an acceptance rate, with the constants of Hoffman and Gelman (2014)."""
+    """Dual averaging of log ε towards an acceptance rate (Hoffman and Gelman 2014), with constants for few rounds."""
 
     def __init__(self, first: float = 0.8) -> None:
         self.now, self._centre, self._error, self._mean, self._count = first, np.log(2.0 * first), 0.0, 0.0, 0
@@ -229,12 +245,13 @@ class _Chain:
 
     def begin(self) -> None:
         """At a draw of the normal approximation, nearer to the mode where the density is zero there."""
-        self._at = self._generator.normal(size=len(self._mode))
+        towards, share = self._generator.normal(size=len(self._mode)), 1.0
         while True:
+            self._at, _ = self._drift(np.zeros(len(self._mode)), towards, share)
             self._value, self._slope = self._evaluate(self._at)
-            if np.isfinite(self._value) or not np.any(self._at):
+            if np.isfinite(self._value) or share == 0.0:
                 return
-            self._at = 0.5 * self._at if np.max(np.abs(self._at)) > 1e-3 else np.zeros(len(self._mode))
+            share = 0.5 * share if share > 1e-3 else 0.0
 
     def forget(self) -> None:
         """What was drawn so far."""
@@ -246,11 +263,11 @@ class _Chain:
         momentum = generator.normal(size=len(at))
         energy = value + 0.5 * momentum @ momentum
         length = _TURN * generator.uniform(_SHORTEST, _LONGEST)
-        number = max(1, round(length / step))
+        number = min(max(1, round(length / step)), _MOST_STEPS)
         threshold, acceptance = generator.uniform(), 0.0
         for _ in range(number):
             momentum = momentum - 0.5 * step * slope
-            at = at + step * momentum
+            at, momentum = self._drift(at, momentum, step)
             value, slope = self._evaluate(at)
             if not np.isfinite(value):
                 break
@@ -263,9 +280,28 @@ class _Chain:
         self.values.append(self._value)
         return acceptance
 
+    def _drift(
+        self, at: Float[np.ndarray, " P"], momentum: Float[np.ndarray, " P"], time: float
+    ) -> tuple[Float[np.ndarray, " P"], Float[np.ndarray, " P"]]:
+        """Straight on for a time, thrown back like light from the bounds, which keeps energy and volume."""
+        for _ in range(_MOST_REFLECTIONS):
+            vector, speed = self._mode + self._frame @ at, self._frame @ momentum
+            gap = np.maximum(np.where(speed > 0, self._bounds.upper - vector, vector - self._bounds.lower), 0.0)
+            until = np.where(speed != 0, gap / np.where(speed != 0, np.abs(speed), 1.0), np.inf)
+            first = int(np.argmin(until))
+            if until[first] >= time:
+                return at + time * momentum, momentum
+            at, time = at + until[first] * momentum, time - until[first]
+            normal = self._frame[first]
+            momentum = momentum - 2.0 * normal * (normal @ momentum) / (normal @ normal)
+        return at + time * momentum, momentum
+
     def _evaluate(self, at: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
         vector = self._mode + self._frame @ at
-        inside = np.all(vector >= self._bounds.lower) and np.all(vector <= self._bounds.upper)
+        # Rounding at a wall is not beyond it.
+        slack = 1e-9 * self._bounds.width
+        inside = np.all(vector >= self._bounds.lower - slack) and np.all(vector <= self._bounds.upper + slack)
+        vector = np.clip(vector, self._bounds.lower, self._bounds.upper)
         value, slope = self._objective(vector) if inside else (np.inf, np.zeros(len(at)))
         self.evaluations += bool(inside)
         if not (np.isfinite(value) and np.all(np.isfinite(slope))):

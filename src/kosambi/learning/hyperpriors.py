@@ -165,7 +165,8 @@ _BY_SUPPORT = {"positive": "LogNormal", "real": "Normal", "unit": "LogitNormal",
 def check_priors(priors: Mapping[str, AbstractHyperprior] | None, layout: Layout) -> dict[str, AbstractHyperprior]:
     """The prior of each parameter that has one of its own, by name; names may be patterns."""
     found: dict[str, AbstractHyperprior] = {}
-    free = {group[0].name: group[0] for group in layout.groups}
+    # Tied parameters have one prior, that of the first, whichever of them is named.
+    free = {parameter.name: group[0] for group in layout.groups for parameter in group}
     for pattern, prior in (priors or {}).items():
         if not isinstance(prior, AbstractHyperprior):
             raise InputError(
@@ -186,7 +187,7 @@ def check_priors(priors: Mapping[str, AbstractHyperprior] | None, layout: Layout
                 )
             if any(np.size(part) not in (1, parameter.size) for part in prior.free):
                 raise InputError(f"The prior of `{name}` must have one entry or {parameter.size}. Got {prior!r}.")
-            found[name] = prior
+            found[parameter.name] = prior
     return found
 
 
@@ -202,7 +203,9 @@ def with_priors(limits: Limits, layout: Layout, priors: Mapping[str, AbstractHyp
             centre[at : at + group[0].size], width[at : at + group[0].size] = np.ravel(mean), np.ravel(deviation)
         at += group[0].size
     changed = (centre != limits.centre) | (width != limits.width)
-    lower = np.where(changed, np.minimum(limits.lower, centre - REACH * width), limits.lower)
+    # The rounding of y is noise, whatever is known of it.
+    is_rounded = np.array([p.entry(i) in limits.rounded for p, i in layout.entries()], dtype=bool)
+    lower = np.where(changed & ~is_rounded, np.minimum(limits.lower, centre - REACH * width), limits.lower)
     upper = np.where(changed, np.maximum(limits.upper, centre + REACH * width), limits.upper)
     return dataclasses.replace(limits, centre=centre, width=width, lower=lower, upper=upper)
 
@@ -216,12 +219,14 @@ def described(limits: Limits | None, layout: Layout) -> dict[str, AbstractHyperp
     for group in layout.groups:
         parameter = group[0]
         own = slice(at, at + parameter.size)
-        mean, width = (part[own].reshape(parameter.shape) for part in (limits.centre, limits.width))
+        # A matrix is listed row by row.
+        shape = parameter.shape if len(parameter.shape) < 2 else (parameter.size,)
+        mean, width = (part[own].reshape(shape) for part in (limits.centre, limits.width))
         at += parameter.size
         if parameter.support == "positive":
-            found[parameter.name] = LogNormal(np.exp(mean), width)
+            found[parameter.name] = LogNormal(np.exp(np.clip(mean, -700.0, 700.0)), width)
         elif parameter.support == "unit":
-            found[parameter.name] = LogitNormal(1.0 / (1.0 + np.exp(-mean)), width)
+            found[parameter.name] = LogitNormal(1.0 / (1.0 + np.exp(-np.clip(mean, -30.0, 30.0))), width)
         elif parameter.support == "increasing":
             found[parameter.name] = Increments(mean, width)
         else:

@@ -106,6 +106,8 @@ class PointEvaluator:
         self.is_settled, self.tolerance = True, SETTLED
         self._lowest, self._given, self._prior = np.inf, lift(given), lift(prior)
         self._best: Sites | None = None
+        self.is_held = False
+        """Whether every evaluation begins with the same sites, so that it depends on nothing but its arguments."""
         size = chunk_rows(len(x)) if chunk is None else chunk
         times = np.ones(len(x)) if counts is None else np.asarray(counts)
         self._chunks = []
@@ -143,7 +145,9 @@ class PointEvaluator:
             away = (vector - self.bounds.centre) / self.bounds.width
             value, slope = value + 0.5 * float(away @ away), slope - away / self.bounds.width
         if value < self._lowest:
-            self._lowest, self.evidence, self.is_settled, self._best = value, found.bound, has_settled, found.sites
+            self._lowest, self.evidence, self.is_settled = value, found.bound, has_settled
+            if not self.is_held:
+                self._best = found.sites
         return value, -slope, -push
 
 

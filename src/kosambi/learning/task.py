@@ -22,8 +22,9 @@ from kosambi.learning.starts import Limits
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
 
-FAR, STEEP = 3.0, 10.0
-"""Standard deviations of a prior, and nats for a factor e that the evidence would gain, from which they contradict."""
+STEEP, MANY_NATS = 5.0, 5.0
+"""Nats for a factor e that the evidence would gain without a prior, from which that is looked at, and nats in all that
+are too many."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,11 +210,21 @@ class AbstractStrategy(abc.ABC):
         return tuple(notes)
 
     def _against_priors(self, found: Found) -> list[str]:
-        """Names of numbers that the data pull far from a prior of the user's, or would if it were wider."""
-        if found.bounds is None or not self.task.priors:
+        """Names of numbers whose prior, given by the user, costs the evidence many nats."""
+        bounds, names = found.bounds, [p.entry(i) for p, i in self.task.layout.entries()]
+        if bounds is None or not self.task.priors:
             return []
-        away = np.abs(self.task.layout.vector(found.model) - found.bounds.centre) / found.bounds.width
+        vector = self.task.layout.vector(found.model)
+        away = (vector - bounds.centre) / bounds.width
         # At the maximum the slope of the evidence is that of the prior, turned around.
-        is_far = (away > FAR) | (away / found.bounds.width > STEEP)
-        entries = zip(self.task.layout.entries(), is_far, strict=True)
-        return [p.entry(i) for (p, i), far in entries if far and p.name in self.task.priors]
+        slope = away / bounds.width
+        is_given = np.array([p.name in self.task.priors for p, _ in self.task.layout.entries()])
+        against = []
+        for at in np.flatnonzero(is_given & ((np.abs(away) > 1.0) | (np.abs(slope) > STEEP))):
+            objective, step = self.density(found)[0](), 0.01 * np.eye(len(vector))[at]
+            turn = (objective(vector + step)[1][at] - objective(vector - step)[1][at]) / 0.02
+            # That of the evidence alone; without one it rises on and on.
+            curvature = turn - bounds.width[at] ** -2
+            if not (curvature > 0 and 0.5 * slope[at] ** 2 / curvature < MANY_NATS):
+                against.append(names[at])
+        return against

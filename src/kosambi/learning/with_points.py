@@ -174,6 +174,8 @@ class WithPoints(AbstractStrategy):
 
         def objective() -> Objective:
             both = self._all_rows(given).bound
+            both(self.task.layout.vector(found.model), points)
+            both.is_held = True
             return lambda vector: both(vector, points)[:2]
 
         return objective, float(self.task.likelihood.num_latents * len(self.x) * self.number**2)

@@ -72,7 +72,8 @@ def _tempering(facts: Facts, report: Report, numbers: Iterator[int]) -> list[Mar
             plots.modes(posterior, jax.random.key(0), x_mean=mean, x_scale=scale, axes=axes)
 
         pictures.append(figure(next(numbers), SMALL, draw, "Functions by mode.", words))
-    return [tag("div", *pictures, class_="grid"), tag("pre", str(posterior.modes()))]
+    alone = posterior.point if isinstance(posterior, AveragedPosterior) else posterior
+    return [tag("div", *pictures, class_="grid"), tag("pre", str(alone.modes()))]
 
 
 def basis_section(facts: Facts, numbers: Iterator[int]) -> Markup:

@@ -12,7 +12,7 @@ from kosambi._core.checks import as_few, as_inputs, as_positive
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
 from kosambi.plots.style import BLACK, BLUE, ORANGE, Axes, as_axes, spread
-from kosambi.posterior import Posterior, Prediction
+from kosambi.posterior import AveragedPosterior, Posterior, Prediction
 from kosambi.priors import GaussianProcess
 from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.functions.features import expand
@@ -172,4 +172,7 @@ def drawn_functions(
     draws = posterior.functions(key, at=grid if needs_grid else None)
     assert isinstance(draws, FunctionDraws)
     # Spread over the particles, because neighbours may have begun at the same place.
-    return np.asarray(draws[spread(len(draws), num_draws)](grid))
+    # Those of an average that follow each other are of different models.
+    is_averaged = isinstance(posterior, AveragedPosterior)
+    chosen = np.arange(min(len(draws), num_draws)) if is_averaged else spread(len(draws), num_draws)
+    return np.asarray(draws[chosen](grid))

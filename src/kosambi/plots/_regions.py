@@ -12,7 +12,7 @@ from kosambi._core.types import ArrayLike
 from kosambi.errors import InputError
 from kosambi.plots._functions import as_grid
 from kosambi.plots.style import Axes, as_axes, class_style, spread
-from kosambi.posterior import Posterior
+from kosambi.posterior import AveragedPosterior, Posterior
 
 _CELLS = 256
 # Particles that the density is made of; more change nothing that can be seen.
@@ -53,11 +53,13 @@ def highest_density(
     levels = np.unique([as_level("coverage", level) for level in coverage])
     if not len(levels):
         raise InputError("`coverage` is empty. Give probabilities between 0 and 1, such as (0.5, 0.95).")
-    found, prediction = posterior.modes(), posterior.predict(grid)
-    means, labels = np.asarray(prediction.component_means), np.asarray(found.labels)
-    if len(means) != len(labels):
-        # A posterior in closed form has one component, and one mode.
-        labels = np.zeros(len(means), dtype=int)
+    is_averaged = isinstance(posterior, AveragedPosterior)
+    prediction = posterior.predict(grid)
+    means = np.asarray(prediction.component_means)
+    labels, shares = np.zeros(len(means), dtype=int), np.ones(1)
+    # A posterior in closed form has one component, and one mode; an average is taken as a whole.
+    if not is_averaged and len((found := posterior.modes()).labels) == len(means):
+        labels, shares = np.asarray(found.labels), np.asarray(found.shares)
     chosen = spread(len(means), _PARTICLES)
     deviation = np.broadcast_to(prediction.component_deviation, means.shape)
     values, depth = smallest_coverage(means[chosen], deviation[chosen], labels[chosen])
@@ -66,7 +68,7 @@ def highest_density(
     # Lighter outwards; grey, since colours are those of the modes.
     shades = [str(0.55 + 0.35 * k / len(levels)) for k in range(len(levels))]
     drawn = axes.contourf(np.broadcast_to(x, values.shape), values, depth, levels=[0.0, *levels], colors=shades)
-    for number, share in enumerate(found.shares):
+    for number, share in enumerate(shares):
         own = means[labels == number]
         if len(own):
             style = class_style(number)

@@ -11,7 +11,7 @@ from kosambi._core.types import ArrayLike, Key
 from kosambi.errors import InputError
 from kosambi.plots._functions import as_grid, drawn_functions
 from kosambi.plots.style import BLACK, BLUE, Axes, as_axes, class_style, spread
-from kosambi.posterior import Posterior
+from kosambi.posterior import AveragedPosterior, Posterior
 from kosambi.samplers.report import Report
 
 
@@ -27,7 +27,8 @@ def modes(
 ) -> Axes:
     """Functions drawn from a posterior over functions of one input, in the colour of their mode, with its share.
 
-    Each mode has at least one function, and otherwise as many as its share asks for.
+    Each mode has at least one function, and otherwise as many as its share asks for. Of an average over hyperparameters
+    they are those of the most probable ones.
 
     Arguments:
         posterior: what `kosambi.infer` returned, for one input column and one latent function.
@@ -47,6 +48,7 @@ def modes(
     grid = as_grid("modes", posterior, x_new, 0, num_draws)
     if posterior.likelihood.num_latents > 1:
         raise InputError("`plots.modes` draws one latent function. Use `posterior.by_mode()` for several.")
+    posterior = posterior.point if isinstance(posterior, AveragedPosterior) else posterior
     found = posterior.modes()
     values = drawn_functions(posterior, key, grid, posterior.num_particles)
     axes = as_axes(axes, (7.2, 4.0))

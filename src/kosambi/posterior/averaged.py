@@ -76,17 +76,19 @@ class AveragedPosterior(Posterior):
     """Functions given data, averaged over draws of the hyperparameters. `kosambi.average` makes it.
 
     Predictions, functions, and what is exported are those of the average. `target`, `prior`, `likelihood`, `basis` and
-    `particles` are those of `point`, the model with the most probable hyperparameters, and so are `modes` and
-    `explained_variance`.
+    `particles` are those of `point`, the model with the most probable hyperparameters, and so is `explained_variance`.
 
     Arguments:
         point: the posterior with the most probable hyperparameters.
         components: one posterior for each draw, with as many particles each.
-        draws: the hyperparameters; None where they are from elsewhere.
+        hyperparameters: their draws; None where they are from elsewhere.
     """
 
     def __init__(
-        self, point: Posterior, components: tuple[Posterior, ...], draws: HyperparameterDraws | None = None
+        self,
+        point: Posterior,
+        components: tuple[Posterior, ...],
+        hyperparameters: HyperparameterDraws | None = None,
     ) -> None:
         sizes = {component.num_particles for component in components}
         if len(sizes) != 1:
@@ -97,8 +99,8 @@ class AveragedPosterior(Posterior):
         """The posterior with the most probable hyperparameters, not averaged."""
         self.components = tuple(_sharing(point.target, component) for component in components)
         """The posterior of each draw of hyperparameters."""
-        self.hyperparameters = draws
-        """Those draws."""
+        self.hyperparameters = hyperparameters
+        """The draws of hyperparameters."""
 
     @property
     def num_particles(self) -> int:
@@ -151,6 +153,13 @@ class AveragedPosterior(Posterior):
                 drawn[rows] = self.components[k].likelihood.draw(own, np.asarray(f)[rows])
         return drawn
 
+    def observation_mean(self, f: Float[Array, "S N *C"], which: Int[np.ndarray, " S"]) -> Float[Array, "S N"]:
+        """E[y | f] for values of functions, each with the parameters of its own model."""
+        owner, found = np.asarray(which) % len(self.components), np.empty(np.shape(f)[:2])
+        for k in np.unique(owner):
+            found[owner == k] = self.components[k].likelihood.observation_mean(np.asarray(f)[owner == k])
+        return found
+
     def certificate(self, *, num_nodes: int | None = None) -> Certificate:
         """The certificate of the component that is farthest from the best distribution with its coordinates.
 
@@ -177,6 +186,15 @@ class AveragedPosterior(Posterior):
         """Not for an average."""
         del key, num_nodes
         raise self._without("Reweighting", "reweighted(key)")
+
+    def modes(self) -> NoReturn:
+        """Not for an average."""
+        raise self._without("A mode", "modes()")
+
+    def some(self, chosen: Any) -> NoReturn:
+        """Not for an average."""
+        del chosen
+        raise self._without("A choice of particles", "some(numbers)")
 
     def by_mode(self) -> NoReturn:
         """Not for an average."""
@@ -213,8 +231,10 @@ def _report(point: Posterior, components: tuple[Posterior, ...]) -> Report | Non
     notes = list(dict.fromkeys(text for run in (point.report, *runs) for text in run.warnings))
     if unsettled:
         notes.append(f"{unsettled} of {len(runs)} models with drawn hyperparameters have not converged.")
+    rates = [np.asarray(run.acceptance_by_particle) for run in runs]
     return dataclasses.replace(
         point.report,
+        acceptance_by_particle=np.stack(rates, axis=1).ravel() if len({*map(len, rates)}) == 1 else np.empty(0),
         converged=not unsettled,
         r_hat=max(run.r_hat for run in runs),
         ess=sum(run.ess for run in runs),

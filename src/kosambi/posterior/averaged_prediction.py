@@ -30,7 +30,7 @@ class AveragedPrediction(Prediction):
             means.reshape(-1, *means.shape[2:]),
             deviation.reshape(-1, deviation.shape[2]),
             np.mean([part.support for part in parts], axis=0),
-            parts[0].warnings,
+            tuple(dict.fromkeys(text for part in parts for text in part.warnings)),
             is_noise_known=parts[0].is_noise_known,
         )
         self.parts = parts

@@ -135,6 +135,11 @@ class Posterior(AbstractPosterior):
         del which
         return np.asarray(self.likelihood.draw(key, f))
 
+    def observation_mean(self, f: Float[Array, "S N *C"], which: Int[np.ndarray, " S"]) -> Float[Array, "S N"]:
+        """E[y | f] for values `f` of functions that were drawn, whose numbers are `which`."""
+        del which
+        return np.asarray(self.likelihood.observation_mean(f))
+
     def to_arviz(self, num_chains: int = 4, *, log_likelihood: bool = True) -> Any:
         """The particles for ArviZ: `InferenceData` with ArviZ 0.23, a `DataTree` with 1.x, whichever is installed.
 
