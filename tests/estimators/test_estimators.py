@@ -83,18 +83,20 @@ def test_units_of_inputs_and_target_do_not_matter(gaussian):
 @pytest.mark.filterwarnings("ignore:likelihood.noise ended at a bound")
 def test_order_repetitions_and_zero_weights_do_not_matter(gaussian):
     order = np.random.default_rng(1).permutation(60)
-    again = ProjectedLangevinRegressor().fit(X[order], Y[order])
+    again = ProjectedLangevinRegressor(hyperparameters="evidence").fit(X[order], Y[order])
     np.testing.assert_array_equal(again.predict(X), gaussian.predict(X))
     weights = np.random.default_rng(2).integers(0, 3, 60)
-    repeated = ProjectedLangevinRegressor().fit(np.repeat(X, weights, axis=0), np.repeat(Y, weights))
-    weighted = ProjectedLangevinRegressor().fit(X, Y, sample_weight=weights)
+    repeated = ProjectedLangevinRegressor(hyperparameters="evidence").fit(
+        np.repeat(X, weights, axis=0), np.repeat(Y, weights)
+    )
+    weighted = ProjectedLangevinRegressor(hyperparameters="evidence").fit(X, Y, sample_weight=weights)
     np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))
     assert not np.allclose(weighted.predict(X), gaussian.predict(X), rtol=1e-4)
 
 
 def test_a_second_fit_of_about_the_same_size_compiles_no_sampler(labels):
     # The number of inducing points is a shape too; "auto" rounds it up to a power of two.
-    same = ProjectedLangevinClassifier().fit(X[2:], LABELS[2:])
+    same = ProjectedLangevinClassifier(hyperparameters="evidence").fit(X[2:], LABELS[2:])
     assert same.posterior_.basis.size == labels.posterior_.basis.size
     assert same.fit_report_.compile_seconds < 0.1 * labels.fit_report_.compile_seconds
     assert same.report_.compile_seconds < 0.1 * labels.report_.compile_seconds

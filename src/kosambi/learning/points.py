@@ -36,6 +36,7 @@ from kosambi._core.precision import compiled, lift
 from kosambi._core.types import Array
 from kosambi.basis.points import JITTER
 from kosambi.learning.layout import Layout, Model, rebuilt
+from kosambi.learning.search import Objective
 from kosambi.learning.sites import SETTLED, Fitted, Sites, expected, expected_cost, first_sites, floor, settle
 from kosambi.learning.starts import Limits
 from kosambi.likelihoods import Gaussian
@@ -106,8 +107,7 @@ class PointEvaluator:
         self.is_settled, self.tolerance = True, SETTLED
         self._lowest, self._given, self._prior = np.inf, lift(given), lift(prior)
         self._best: Sites | None = None
-        self.is_held = False
-        """Whether every evaluation begins with the same sites, so that it depends on nothing but its arguments."""
+        self._is_held = False
         size = chunk_rows(len(x)) if chunk is None else chunk
         times = np.ones(len(x)) if counts is None else np.asarray(counts)
         self._chunks = []
@@ -118,6 +118,12 @@ class PointEvaluator:
             model = given._replace(likelihood=given.likelihood.at_rows(filled))
             arrays = np.asarray(x)[filled], np.asarray(y)[filled], own
             self._chunks.append(_Chunk(slice(start, start + size), *lift(arrays), lift(model)))
+
+    def held(self, vector: Float[np.ndarray, " P"], points: Float[np.ndarray, "M D"]) -> Objective:
+        """A function of the free numbers alone, whose evaluations all begin with the sites at `vector`."""
+        self(vector, points)
+        self._is_held = True
+        return lambda other: self(other, points)[:2]
 
     def __call__(
         self, vector: Float[np.ndarray, " P"], points: Float[np.ndarray, "M D"]
@@ -146,7 +152,7 @@ class PointEvaluator:
             value, slope = value + 0.5 * float(away @ away), slope - away / self.bounds.width
         if value < self._lowest:
             self._lowest, self.evidence, self.is_settled = value, found.bound, has_settled
-            if not self.is_held:
+            if not self._is_held:
                 self._best = found.sites
         return value, -slope, -push
 

@@ -171,14 +171,8 @@ class WithPoints(AbstractStrategy):
         points = found.inducing_points
         assert points is not None
         given = dataclasses.replace(found, model=found.model._replace(likelihood=self._likelihood(found, self._rows)))
-
-        def objective() -> Objective:
-            both = self._all_rows(given).bound
-            both(self.task.layout.vector(found.model), points)
-            both.is_held = True
-            return lambda vector: both(vector, points)[:2]
-
-        return objective, float(self.task.likelihood.num_latents * len(self.x) * self.number**2)
+        vector, work = self.task.layout.vector(found.model), len(self.x) * self.number**2
+        return lambda: self._all_rows(given).bound.held(vector, points), float(self.task.likelihood.num_latents * work)
 
     def _without_kernel(self, found: Found) -> Found:
         """The likelihood's parameters and the mean again, with the kernel as it is, on all rows."""
