@@ -43,9 +43,9 @@ def ends(number):
 
 
 def test_chains_have_the_law_of_a_bent_density_and_steps_without_a_decision_do_not(monkeypatch):
-    assert joint_normal_p_value(ends(40), np.eye(2)) > 1e-3
+    assert joint_normal_p_value(ends(30), np.eye(2)) > 1e-3
     monkeypatch.setattr(hyper_draws, "_decide", lambda gain, threshold: (1.0, True))
-    assert joint_normal_p_value(ends(40), np.eye(2)) < 1e-3
+    assert joint_normal_p_value(ends(30), np.eye(2)) < 1e-3
 
 
 def test_r_hat_and_effective_draws_of_chains_with_known_correlation():

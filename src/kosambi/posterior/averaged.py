@@ -161,12 +161,12 @@ class AveragedPosterior(Posterior):
         return found
 
     def certificate(self, *, num_nodes: int | None = None) -> Certificate:
-        """The certificate of the component that is farthest from the best distribution with its coordinates.
+        """The certificate of the component whose coordinates leave most of its prior variance unexplained.
 
-        The divergence of the average is at most the mean of those of its components; see `Posterior.certificate`.
+        The divergence of the average is at most the mean of those of its components, of which this is about the
+        largest; see `Posterior.certificate`.
         """
-        every = [component.certificate(num_nodes=num_nodes) for component in self.components]
-        return max(every, key=lambda found: found.divergence if np.isfinite(found.divergence) else np.inf)
+        return min(self.components, key=lambda component: component.explained_variance).certificate(num_nodes=num_nodes)
 
     def to_arviz(self, num_chains: int = 4, *, log_likelihood: bool = True) -> Any:
         """The particles for ArviZ, with the hyperparameters of each as variables; see `Posterior.to_arviz`.
