@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.types import Array, ArrayLike
+from kosambi.likelihoods import Gaussian
+from kosambi.likelihoods.normal import normal_cdf
 from kosambi.posterior.prediction import Prediction
 
 
@@ -57,7 +59,17 @@ class AveragedPrediction(Prediction):
     def _stretched(self, root: float, centre: Float[Array, " N *C"]) -> Prediction:
         return AveragedPrediction(tuple(part._stretched(root, centre) for part in self.parts))
 
+    @functools.cached_property
+    def _deviations(self) -> Float[Array, "K N"]:
+        """Standard deviations of an observation in every component, with Gaussian noise."""
+        noise = np.stack([np.broadcast_to(part._model.noise, self.num_points) for part in self.parts])  # type: ignore[attr-defined]
+        times = len(self.component_means) // len(self.parts)
+        return np.sqrt(np.square(self.component_deviation) + np.tile(np.square(noise), (times, 1)))
+
     def _cdf(self, y: np.ndarray, points: np.ndarray) -> np.ndarray:
+        if isinstance(self.likelihood, Gaussian):
+            # All at once: searches for quantiles ask often.
+            return normal_cdf((y - self.component_means[:, points]) / self._deviations[:, points]).mean(axis=0)
         return np.mean([part._cdf(y, points) for part in self.parts], axis=0)
 
     def __repr__(self) -> str:
