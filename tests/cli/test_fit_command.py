@@ -59,6 +59,18 @@ def test_labels(labels_run):
     assert record["metrics"]["accuracy"]["value"] > record["metrics"]["accuracy_of_commonest"]["value"]
 
 
+def test_few_rows_are_averaged_over_hyperparameters_and_the_page_says_so(cli, data, tmp_path):
+    options = ("-t", "price", "--features", "size", "--impute", "--samples", "20", "--max-rows", "40")
+    result = cli("fit", data, "-o", tmp_path / "run", *options)
+    assert result.exit_code == 0
+    assert "averaged over 20 draws of hyperparameters" in result.output
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (record["settings"]["hyperparameters"], record["fit"]["num_models"]) == ("auto", 20)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Predictions are averaged over 20 draws" in page
+    assert "Posterior of each hyperparameter." in page
+
+
 def test_quiet_prints_nothing_and_features_and_no_held_out_rows_are_possible(cli, data, tmp_path):
     options = ("--features", "size", "--impute", "--holdout", "0", "--inducing", "5", "--neighbors", "4")
     result = cli("fit", data, "-t", "price", "-o", tmp_path / "run", *options, "--no-report", "--quiet")

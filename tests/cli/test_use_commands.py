@@ -51,7 +51,7 @@ def test_a_loaded_run_predicts_what_the_estimator_in_memory_does(cli, run, new_r
     from kosambi.cli._data import DataRequest, load
 
     rows = load(DataRequest(data, "price", drop=("is_dear",), impute=True), lambda text: None)
-    estimator = ko.ProjectedLangevinRegressor(n_samples=20, progress=False)
+    estimator = ko.ProjectedLangevinRegressor(n_samples=20, progress=False, hyperparameters="evidence")
     estimator.fit(rows.matrix(rows.training), rows.target.values[rows.training])
     assert cli("predict", run, new_rows, "-o", tmp_path / "p.csv").exit_code == 0
     found = pd.read_csv(tmp_path / "p.csv")["mean"].to_numpy()

@@ -101,16 +101,21 @@ def _run(estimator, check):
 
 @pytest.mark.slow
 def test_in_a_pipeline_a_search_and_a_cross_validation():
-    model = make_pipeline(PolynomialFeatures(1, include_bias=False), ProjectedLangevinRegressor())
+    model = make_pipeline(
+        PolynomialFeatures(1, include_bias=False), ProjectedLangevinRegressor(hyperparameters="evidence")
+    )
     grid = {"projectedlangevinregressor__kernel": [None, ko.kernels.SquaredExponential()]}
     search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, Y)
     assert search.best_score_ > 0.8
-    assert cross_val_score(ProjectedLangevinRegressor(), X, Y, cv=3, error_score="raise").min() > 0.7
+    assert (
+        cross_val_score(ProjectedLangevinRegressor(hyperparameters="evidence"), X, Y, cv=3, error_score="raise").min()
+        > 0.7
+    )
 
 
 @pytest.mark.slow
 def test_probabilities_can_be_calibrated():
-    model = CalibratedClassifierCV(ProjectedLangevinClassifier(), cv=2).fit(X, LABELS)
+    model = CalibratedClassifierCV(ProjectedLangevinClassifier(hyperparameters="evidence"), cv=2).fit(X, LABELS)
     assert model.score(X, LABELS) > 0.85
 
 
@@ -126,9 +131,11 @@ def test_mapie_makes_conformal_intervals():
 def test_data_frames_of_either_library(library):
     frames = pytest.importorskip(library)
     frame = frames.DataFrame({"a": X[:, 0], "b": X[:, 1]})
-    model = ProjectedLangevinRegressor().fit(frame, Y)
+    model = ProjectedLangevinRegressor(hyperparameters="evidence").fit(frame, Y)
     assert model.feature_names_in_.tolist() == ["a", "b"]
-    np.testing.assert_array_equal(model.predict(frame), ProjectedLangevinRegressor().fit(X, Y).predict(X))
+    np.testing.assert_array_equal(
+        model.predict(frame), ProjectedLangevinRegressor(hyperparameters="evidence").fit(X, Y).predict(X)
+    )
     renamed = frames.DataFrame({"c": X[:, 0], "b": X[:, 1]})
     with pytest.raises(ValueError, match="feature names"):
         model.predict(renamed)

@@ -75,7 +75,7 @@ def test_all_inducing_points_give_the_exact_process():
 
 
 def test_units_of_inputs_and_target_do_not_matter(gaussian):
-    other = ProjectedLangevinRegressor().fit(X * [1e-6, 10.0] - 3.0, 1e-9 * Y)
+    other = ProjectedLangevinRegressor(hyperparameters="evidence").fit(X * [1e-6, 10.0] - 3.0, 1e-9 * Y)
     np.testing.assert_allclose(other.predict(X * [1e-6, 10.0] - 3.0), 1e-9 * gaussian.predict(X), rtol=1e-3)
 
 
@@ -177,7 +177,7 @@ def test_probabilities_labels_and_intervals(labels):
 
 @pytest.mark.slow
 def test_several_classes():
-    model = ProjectedLangevinClassifier().fit(X, THREE)
+    model = ProjectedLangevinClassifier(hyperparameters="evidence").fit(X, THREE)
     table = model.predict_proba(X)
     assert model.score(X, THREE) > 0.9
     lower, upper = model.predict_interval(X[:3], 0.9)

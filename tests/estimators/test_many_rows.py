@@ -33,14 +33,18 @@ def test_points_are_spread_evenly_where_no_number_is_enough(monkeypatch):
     assert np.sqrt(np.mean(residual**2)) < 0.9 * np.std(y)
     # In one column few are enough, however many rows there are.
     x, y = waves(600)
-    model = ProjectedLangevinRegressor(n_samples=20).fit(x[:, :1], np.sin(2.0 * x[:, 0]) + 0.1 * y)
+    model = ProjectedLangevinRegressor(n_samples=20, hyperparameters="evidence").fit(
+        x[:, :1], np.sin(2.0 * x[:, 0]) + 0.1 * y
+    )
     assert model.posterior_.selection is not None
 
 
 def test_copies_do_not_say_that_there_is_no_noise():
     x, y = waves(120)
-    once = ProjectedLangevinRegressor(n_samples=20).fit(x, y)
-    twice = ProjectedLangevinRegressor(n_samples=20).fit(np.concatenate([x, x]), np.concatenate([y, y]))
+    once = ProjectedLangevinRegressor(n_samples=20, hyperparameters="evidence").fit(x, y)
+    twice = ProjectedLangevinRegressor(n_samples=20, hyperparameters="evidence").fit(
+        np.concatenate([x, x]), np.concatenate([y, y])
+    )
     noise = [float(model.posterior_.likelihood.noise) for model in (once, twice)]
     assert noise[1] == pytest.approx(noise[0], rel=1e-6)
     # Copies still count twice for f.
@@ -72,6 +76,6 @@ def test_one_bad_cell_does_not_ruin_a_fit_and_is_named():
     y = np.sin(2.0 * x[:, 0]) + 0.05 * rng.normal(size=200)
     x[17, 0] = -999.0
     with pytest.warns(DataWarning, match="Column 0 has -999 in row 17"):
-        model = ProjectedLangevinRegressor(n_samples=20).fit(x, y)
+        model = ProjectedLangevinRegressor(n_samples=20, hyperparameters="evidence").fit(x, y)
     truth = np.sin(2.0 * new[:, 0])
     assert 1.0 - np.mean((model.predict(new) - truth) ** 2) / np.var(truth) > 0.98

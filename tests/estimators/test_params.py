@@ -96,7 +96,7 @@ def test_none_is_auto_and_all_is_every_row(y):
 
 
 def test_all_rows_while_learning():
-    model = ProjectedLangevinRegressor(n_inducing="all", n_samples=20).fit(X, Y)
+    model = ProjectedLangevinRegressor(n_inducing="all", n_samples=20, hyperparameters="evidence").fit(X, Y)
     assert model.fit_report_.is_exact
     assert model.fit_report_.inducing_points is None
     assert model.posterior_.basis.report.num_inducing == 60
@@ -147,7 +147,8 @@ def test_bad_arguments_of_the_classifier(name):
 
 
 def test_reports_show_themselves():
-    report = ProjectedLangevinRegressor(n_inducing=16, n_samples=20).fit(X, Y).fit_report_
+    settings = {"n_inducing": 16, "n_samples": 20, "hyperparameters": "evidence"}
+    report = ProjectedLangevinRegressor(**settings).fit(X, Y).fit_report_
     assert repr(report).startswith("FitReport(method='evidence', converged=True, log_evidence=")
     assert "'kernel.lengthscale': [" in repr(report)
     shown = report._repr_html_()

@@ -72,8 +72,8 @@ def test_a_kernel_that_is_given_stays_and_only_families_can_be_chosen_from():
 
 def test_estimators_choose_unless_they_are_told():
     x, y = drawn(ko.kernels.Matern32, 200)
-    chosen = ko.ProjectedLangevinRegressor(n_samples=10).fit(x, y)
-    told = ko.ProjectedLangevinRegressor(kernel="rbf", n_samples=10).fit(x, y)
+    chosen = ko.ProjectedLangevinRegressor(n_samples=10, hyperparameters="evidence").fit(x, y)
+    told = ko.ProjectedLangevinRegressor(kernel="rbf", n_samples=10, hyperparameters="evidence").fit(x, y)
     assert isinstance(chosen.posterior_.prior.kernel, ko.kernels.Matern32)
     assert isinstance(told.posterior_.prior.kernel, ko.kernels.SquaredExponential)
     with pytest.raises(InputError, match='one of "matern32", "matern52"'):

@@ -30,7 +30,9 @@ def case(name: str) -> Case:
             np.column_stack([rng.normal(50.0, 10.0, 140), rng.integers(0, 2, 140), rng.normal(size=140)]), columns=NAMES
         )
         y = pd.Series(np.sin(X["speed"] / 8.0) + X[NAMES[1]] + 0.2 * rng.normal(size=140), name="cost <€>")
-        model = ko.ProjectedLangevinRegressor(n_samples=20, progress=False).fit(X[:90], y[:90])
+        model = ko.ProjectedLangevinRegressor(n_samples=20, progress=False, hyperparameters="evidence").fit(
+            X[:90], y[:90]
+        )
         return Case(model, X[90:], y[90:])
     if name in ("curve", "counts", "noise"):
         x = np.sort(rng.uniform(0.0, 300.0, (90, 1)), axis=0)
