@@ -49,7 +49,9 @@ def data(case):
     likelihood, _, variance = CASES[case]
     generator = np.random.default_rng(5)
     x = np.sort(generator.uniform(-2.0, 2.0, ROWS + NEW))
-    root = np.linalg.cholesky(np.asarray(matern(x, x, 0.8, variance)) + 1e-8 * np.eye(len(x)))
+    with jax.enable_x64(True):
+        gram = np.asarray(matern(x, x, 0.8, variance))
+    root = np.linalg.cholesky(gram + 1e-8 * np.eye(len(x)))
     f = root @ generator.normal(size=len(x))
     y = np.asarray(likelihood.draw(jax.random.key(1), f))
     new = np.zeros(len(x), dtype=bool)
