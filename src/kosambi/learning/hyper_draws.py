@@ -29,7 +29,7 @@ from kosambi.learning.starts import Limits
 
 NUM_CHAINS, WARM_UP, BATCH = 4, 8, 12
 """Chains, rounds in which the step size is adapted, and rounds after which it is looked whether there are enough."""
-MOST_ROUNDS = 144
+MOST_ROUNDS = 60
 ENOUGH, R_HAT_LIMIT = 1.1, 1.2
 """R̂ of four short chains below which no rounds are added (Gelman et al. 2013), and above which the user is warned:
 draws are averaged over, which needs less than quantiles of a parameter do."""
