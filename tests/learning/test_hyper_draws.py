@@ -197,6 +197,8 @@ def test_data_without_noise_have_draws_too():
     assert np.all(draws.values["likelihood.noise"] < 0.01)
 
 
+# Whether chains agree is not what is looked at.
+@pytest.mark.filterwarnings("ignore::kosambi.errors.HyperparameterWarning")
 def test_matrices_and_kernels_without_a_variance_have_priors_and_draws_in_other_units():
     class Plane(eqx.Module):
         weight: np.ndarray
