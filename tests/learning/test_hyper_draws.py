@@ -199,7 +199,7 @@ def test_data_without_noise_have_draws_too():
 
 # Whether chains agree is not what is looked at.
 @pytest.mark.filterwarnings("ignore::kosambi.errors.HyperparameterWarning")
-def test_matrices_and_kernels_without_a_variance_have_priors_and_draws_in_other_units():
+def test_parameters_that_are_matrices_have_priors_and_draws():
     class Plane(eqx.Module):
         weight: np.ndarray
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
@@ -153,9 +154,12 @@ def test_estimators_average_where_rows_are_few():
     np.testing.assert_allclose(model.posterior_.point.predict(X).mean, alone.posterior_.predict(X).mean)
     assert model.predict(NEW, return_std=True)[1][2] > alone.predict(NEW, return_std=True)[1][2]
     assert model.sample_y(NEW, 25).shape == (3, 25)
-    # One function after the other is of another model.
-    _, numbers = model._functions(NEW, 6, jax.random.key(0))
+    # One function after the other is of another model, and is the function that its number says.
+    values, numbers = model._functions(model.transform_inputs(NEW), 6, jax.random.key(0))
     assert len(set(numbers % 20)) == 6
+    every, order = model._functions(model.transform_inputs(NEW), 40, jax.random.key(0))
+    assert not np.array_equal(order, np.arange(40))
+    np.testing.assert_allclose(values, every[[list(order).index(number) for number in numbers]], atol=1e-12)
     covariance = model.predict(NEW, return_cov=True)[1]
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), model.predict(NEW, return_std=True)[1])
     # Off the diagonal there is no noise: the covariance is that of functions drawn.
@@ -168,6 +172,21 @@ def test_estimators_average_where_rows_are_few():
     picture = ko.plots.hyperparameters(model.posterior_.hyperparameters)
     assert picture.get_xlabel().startswith("median")
     assert len(ko.plots.hyperparameter_pairs(model.posterior_.hyperparameters).axes) == 9
+
+
+def test_kernels_without_a_variance_can_be_averaged_over():
+    class Bell(ko.kernels.AbstractKernel):
+        lengthscale: np.ndarray
+
+        def pairwise(self, x, z):
+            return jnp.exp(-0.5 * jnp.sum(jnp.square((x[:, None] - z) / self.lengthscale), axis=-1))
+
+        def pointwise(self, x):
+            return jnp.ones(len(x))
+
+    model = ko.ProjectedLangevinRegressor(kernel=Bell(np.asarray(0.5)), n_samples=20).fit(X, Y)
+    assert model.posterior_.hyperparameters.values["kernel.lengthscale"].shape == (20,)
+    assert np.all(np.isfinite(model.predict(NEW)))
 
 
 @pytest.mark.slow

@@ -147,20 +147,18 @@ class AbstractEstimator(BaseEstimator):
         for key_batch in jax.random.split(key, -(-number // size)):
             wanted = min(number, size)
             number -= wanted
+            which = np.linspace(0, size - 1, wanted).round().astype(int)
+            if isinstance(self.posterior_, AveragedPosterior):
+                # Particles that follow each other are of different models; which come first is left to chance.
+                key_first, key_batch = jax.random.split(key_batch)
+                which = (int(host_generator(key_first).integers(size)) + np.arange(wanted)) % size
             draws = self.posterior_.functions(key_batch, at=at)
             assert isinstance(draws, FunctionDraws)
-            which = self._spread(key_batch, size, wanted)
-            chosen = draws if wanted == size else draws[which]
+            # Spread over the particles, because neighbours may have begun at the same place.
+            chosen = draws if np.array_equal(which, np.arange(size)) else draws[which]
             found.append(np.asarray(chosen(padded_inputs(x)))[:, : len(x)])
             numbers.append(which)
         return np.concatenate(found), np.concatenate(numbers)
-
-    def _spread(self, key: Key, size: int, wanted: int) -> Int[np.ndarray, " S"]:
-        """Numbers of particles: spread over all, because neighbours may have begun at the same place."""
-        if not isinstance(self.posterior_, AveragedPosterior):
-            return np.linspace(0, size - 1, wanted).round().astype(int)
-        # Those that follow each other are of different models; which come first is left to chance.
-        return (int(host_generator(key).integers(size)) + np.arange(wanted)) % size
 
     def _observations(self, X: Any, n_samples: int, random_state: Any) -> np.ndarray:
         """Observations drawn at the rows of X, (n_samples, n), each row along one function."""

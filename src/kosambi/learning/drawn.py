@@ -130,15 +130,15 @@ def drawn(strategy: AbstractStrategy, found: Found, number: int) -> Hyperparamet
     # As many states as draws, at least.
     rounds = max(FEWEST_ROUNDS if size > EXPENSIVE else MOST_ROUNDS, -(-number // NUM_CHAINS))
     chains = draw_chains(objective, mode.vector, bounds, task.generator, number, task.show, rounds)
-    models = [_concrete(task.layout.model(each, found.model)) for each in chains.thinned(number)]
+    vectors, densities = chains.thinned(number)
+    models = [_concrete(task.layout.model(each, found.model)) for each in vectors]
     learned = [parameter.name for group in task.layout.groups for parameter in group]
-    density = np.swapaxes(chains.densities, 0, 1).ravel()
     return HyperparameterDraws(
         priors=tuple(rebuilt(_plain(task.prior), model) for model in models),
         likelihoods=tuple(model.likelihood for model in models),
         point=_point(strategy, found),
         values=_values(models, learned),
-        log_density=density[np.linspace(0, len(density) - 1, number).round().astype(int)],
+        log_density=densities,
         r_hat=chains.r_hat,
         ess=chains.ess,
         acceptance=chains.acceptance,

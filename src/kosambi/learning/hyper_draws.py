@@ -59,7 +59,6 @@ class Chains:
     ess: float
     """The smallest number of effective draws."""
     acceptance: float
-    step_size: float
     evaluations: int
     failures: int
     """Evaluations that were not finite, or out of bounds."""
@@ -69,11 +68,12 @@ class Chains:
         """Whether chains agree."""
         return self.r_hat <= R_HAT_LIMIT
 
-    def thinned(self, number: int) -> Float[np.ndarray, "K P"]:
-        """`number` draws, spread over chains and rounds."""
+    def thinned(self, number: int) -> tuple[Float[np.ndarray, "K P"], Float[np.ndarray, " K"]]:
+        """`number` draws, spread over chains and rounds, and their log densities."""
         # Chain by chain within a round, so that evenly spaced ones come from all chains.
-        every = np.swapaxes(self.vectors, 0, 1).reshape(-1, self.vectors.shape[2])
-        return every[np.linspace(0, len(every) - 1, number).round().astype(int)]
+        vectors = np.swapaxes(self.vectors, 0, 1).reshape(-1, self.vectors.shape[2])
+        chosen = np.linspace(0, len(vectors) - 1, number).round().astype(int)
+        return vectors[chosen], self.densities.T.ravel()[chosen]
 
 
 def draw_chains(
@@ -123,7 +123,6 @@ def draw_chains(
         r_hat=r_hat,
         ess=ess,
         acceptance=float(np.mean(accepted)),
-        step_size=size,
         evaluations=2 * len(mode) + sum(chain.evaluations for chain in chains),
         failures=sum(chain.failures for chain in chains),
     )

@@ -5,6 +5,7 @@ p(f | y) = ∫ p(f | y, θ) p(θ | y) dθ ≈ Σ_k p(f | y, θ_k)/K
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -218,8 +219,10 @@ def _sharing(target: Target, component: Posterior) -> Posterior:
         for name in ("x", "y", "weights")
         if getattr(own, name) is not None and np.array_equal(getattr(own, name), getattr(target, name))
     }
-    component.target = with_fields(own, **same)
-    return component
+    # A copy, because nothing that is given is changed.
+    found = copy.copy(component)
+    found.target = with_fields(own, **same)
+    return found
 
 
 def _report(point: Posterior, components: tuple[Posterior, ...]) -> Report | None:
