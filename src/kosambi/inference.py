@@ -30,6 +30,7 @@ from kosambi.learning.num_neighbors import (
 )
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
+from kosambi.posterior.doubled import scores_beside
 from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
 from kosambi.samplers import AbstractSampler, sample
 from kosambi.samplers.run import is_for_closed_form
@@ -178,6 +179,9 @@ def infer(
         progress=progress,
         on_interrupt=on_interrupt,
     )
+    if selection is not None and selection.reason == NEIGHBORS:
+        scores = scores_beside(target, np.asarray(particles.whitened))
+        selection = dataclasses.replace(selection, neighbor_scores=scores)
     notes = () if selection is None or selection.is_enough else (str(selection),)
     notes = (*notes, *_doubts(target))
     report = dataclasses.replace(

@@ -41,6 +41,12 @@ def test_infer_takes_them_by_itself_and_says_so():
     assert "96 rows nearest to an input" in str(posterior.selection)
     assert 0.0 < posterior.selection.residual_share[0] < 1.0
     assert posterior.selection.is_enough
+    alternatives = {other.num_neighbors: other for other in posterior.selection.alternatives}
+    assert sorted(alternatives) == [0, 48, 192]
+    assert alternatives[48].cost == pytest.approx(48**2 * (32 + 48) / (96**2 * (32 + 96)))
+    # Points alone predict far worse, and twice as many neighbours about as well.
+    assert alternatives[0].gain < -0.1 < alternatives[192].gain < 0.1
+    assert "32 points and 192 neighbours" in str(posterior.selection)
 
 
 @pytest.mark.usefixtures("_few_rows_are_many")

@@ -145,6 +145,12 @@ def test_doubling_the_choice_does_not_help():
     # Half as many would have been too few.
     assert nll[0] - nll[1] > 0.1
     assert "more points would not predict better" in str(selection)
+    at = list(selection.sizes).index(selection.num_inducing)
+    for other in selection.alternatives:
+        place = list(selection.sizes).index(other.num_inducing)
+        assert abs(place - at) == 1
+        assert other.num_neighbors is None
+        assert other.gain == pytest.approx(selection.score[at] - selection.score[place])
     np.testing.assert_array_equal(selection.indices, ko.inducing.greedy_variance(SMOOTH, WIDE, selection.num_inducing))
 
 

@@ -7,6 +7,7 @@ import scipy.stats
 
 import kosambi as ko
 from kosambi.target import data_terms, device_rounds, neighborhood, sites
+from kosambi.target.host_newton import HostPotential
 from kosambi.target.marginal_term import MarginalTerm
 from tests.cases import cases
 
@@ -245,14 +246,38 @@ def test_least_squares_in_blocks_of_rows(monkeypatch):
 def test_sites_settle_when_all_rows_do_or_all_but_a_few_of_very_many():
     still, one = np.zeros(200), np.zeros(200)
     one[7] = 1.0
-    assert sites._has_settled(still)
-    assert not sites._has_settled(one)
+    usual = sites.SETTLED, sites.MANY
+    assert sites._has_settled(still, *usual)
+    assert not sites._has_settled(one, *usual)
+    assert sites._has_settled(one, 1.0, sites.MANY)
     many = np.zeros(3 * sites.MANY)
     many[:3] = 1.0
-    assert sites._has_settled(many)
+    assert sites._has_settled(many, *usual)
     many[3] = 1.0
-    assert not sites._has_settled(many)
-    assert sites._has_settled(np.zeros(0))
+    assert not sites._has_settled(many, *usual)
+    assert sites._has_settled(many, sites.SETTLED, sites.FEW)
+    assert sites._has_settled(np.zeros(0), *usual)
+
+
+def test_moments_that_lead_nowhere_leave_the_variational_sites(monkeypatch):
+    likelihood, y = LIKELIHOODS["heavy"]
+    monkeypatch.setattr(sites, "_matched", lambda *_: None)
+    target = ko.Target(basis_of(PRIORS["process"]), likelihood, X, y, "neighbors", num_neighbors=8)
+    report = target.neighborhood.report
+    assert report.num_unsettled == 0
+    # Parabolas above the cost, which are steeper than an ordinary observation is informative.
+    assert np.max(target.neighborhood.precision) > 5.0 / 7.0 / 0.04
+
+
+def test_the_search_begins_at_the_mean_given_sites():
+    likelihood, y = LIKELIHOODS["heavy"]
+    target = ko.Target(basis_of(PRIORS["process"]), likelihood, X, y, "neighbors", num_neighbors=8)
+    term = target.term
+    strength = term.precision / (1.0 + term.precision * term.deviation**2)
+    normal = np.eye(6) + term.psi.T @ (strength[:, None] * term.psi)
+    wanted = np.linalg.solve(normal, term.psi.T @ (strength * (term.location - term.offset)))
+    np.testing.assert_allclose(HostPotential(term).likely_start(), wanted, atol=1e-10)
+    assert len(ko.target.find_modes(jax.random.key(0), target).potentials) == 1
 
 
 @pytest.mark.parametrize("single", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["double", "single"])

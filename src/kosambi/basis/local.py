@@ -34,7 +34,7 @@ _ROUNDED = 8.0
 _NUMBERS = 2**22
 _MOST_THREADS = 8
 KEPT_NUMBERS = 2**29
-"""Numbers of systems that may be kept: two gigabytes in single precision, which it is above an eighth of that."""
+"""Numbers of systems that may be kept: two gigabytes in single precision, which it is above half of that."""
 # What rounding to single precision may change of I + W^½RW^½, which is one at least.
 _ROUNDING_KEPT = 1e-3
 
@@ -118,7 +118,7 @@ class LocalSystems:
             self._prior = lift(prior)
         numbers = number * places * (places + 1)
         self._keeps = keep and numbers <= KEPT_NUMBERS
-        self._dtype = np.float64 if numbers <= KEPT_NUMBERS // 8 else np.float32
+        self._dtype = np.float64 if numbers <= KEPT_NUMBERS // 2 else np.float32
         self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def conditionals(self, precision: Float[np.ndarray, " N"], share: Float[np.ndarray, "T m"] | None = None) -> Local:
@@ -149,22 +149,22 @@ class LocalSystems:
 
     def _solve(self, part: slice, near: np.ndarray, root: np.ndarray) -> tuple[Array, Array, Array]:
         """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch."""
-        features = self._rows.psi[near]
         if (known := self._kept.get(part.start)) is not None and self._is_precise(known[0], root):
             weights, removed = _solved(*known, root)
-            return weights, removed, _mixed(weights, features)
-        given = self._prior, self._rows.x[near], features
+            return weights, removed, _mixed(weights, self._rows.psi, near)
+        given = self._prior, self._rows.x[near], self._rows.psi[near]
         if not self._keeps:
             here = self._x[part], self._psi[part]
             found = None if platform() == "cpu" else _on_device(*given, root, *here)
             # A system that rounding has left without a Cholesky factor, which an accelerator needs, is the host's.
-            if found is None or not np.all(np.isfinite(np.asarray(found[0]))):
-                found = _on_host(*given, root, *here)
-            return found
+            if found is not None and np.all(np.isfinite(np.asarray(found[0]))):
+                return found
+            weights, removed = _solved(*residual_blocks(*given, *here), root)
+            return weights, removed, _mixed(weights, self._rows.psi, near)
         gram, toward = residual_blocks(*given, self._x[part], self._psi[part])
         self._kept[part.start] = gram.astype(self._dtype, copy=False), toward.astype(self._dtype, copy=False)
         weights, removed = _solved(gram, toward, root)
-        return weights, removed, _mixed(weights, features)
+        return weights, removed, _mixed(weights, self._rows.psi, near)
 
     def _is_precise(self, gram: np.ndarray, root: np.ndarray) -> bool:
         """Whether what was kept has digits enough for such precisions."""
@@ -213,14 +213,6 @@ def residual_blocks(
     return gram, np.asarray(cross) - np.einsum("tkm,tm->tk", features, psi)
 
 
-def _on_host(
-    prior: AbstractPrior, near: np.ndarray, features: np.ndarray, root: np.ndarray, x: np.ndarray, psi: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch."""
-    weights, removed = _solved(*residual_blocks(prior, near, features, x, psi), root)
-    return weights, removed, _mixed(weights, features)
-
-
 def _solved(gram: np.ndarray, toward: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """B and B R_{𝒩x}."""
     matrix = gram * (root[:, :, None] * root[:, None, :])
@@ -230,10 +222,18 @@ def _solved(gram: np.ndarray, toward: np.ndarray, root: np.ndarray) -> tuple[np.
     return weights, np.einsum("tk,tk->t", weights, toward)
 
 
-def _mixed(weights: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """Σ_k B_k ψ_k."""
-    narrow = weights.astype(features.dtype, copy=False)
-    return np.matmul(narrow[:, None, :], features)[:, 0]
+def _mixed(
+    weights: Float[np.ndarray, "T m"], psi: Float[np.ndarray, "N M"], near: Int[np.ndarray, "T m"]
+) -> Float[np.ndarray, "T M"]:
+    """Σ_k B_k ψ_k, as a sparse product: the features of all neighbours would be m times as many numbers."""
+    from scipy.sparse import csr_array
+
+    number, places = weights.shape
+    # An empty place has no weight, and may be any row.
+    rows = np.maximum(near, 0).astype(np.int32, copy=False)
+    ends = np.arange(0, number * places + 1, places)
+    narrow = weights.astype(psi.dtype, copy=False)
+    return csr_array((narrow.ravel(), rows.ravel(), ends), shape=(number, len(psi))) @ psi
 
 
 def systems_of(
@@ -259,7 +259,7 @@ def weights_of(gram: Array, toward: Array, root: Array) -> tuple[Float[Array, "T
 def _on_device(
     prior: AbstractPrior, near: Array, features: Array, root: Array, x: Array, psi: Array
 ) -> tuple[Array, Array, Array]:
-    """The same as `_on_host` in one program."""
+    """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch, in one program."""
     gram, toward = systems_of(prior, near, features, x, psi)
     weights, removed = weights_of(gram, toward, root)
     return weights, removed, jnp.einsum("tk,tkm->tm", weights, features.astype(weights.dtype))

@@ -35,7 +35,7 @@ from kosambi.learning.num_neighbors import (
 from kosambi.learning.sizes import SUBSET, affordable
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import AveragedPosterior, Posterior
-from kosambi.posterior.doubled import left_out_score
+from kosambi.posterior.doubled import left_out_score, scores_beside
 from kosambi.priors import AbstractPrior
 from kosambi.samplers.run import is_for_closed_form
 from kosambi.target import Target
@@ -120,7 +120,13 @@ def fitted(
     if is_near and chosen is not None:
         seconds = time.perf_counter() - began
         posterior.selection = (
-            beside_neighbors(chosen, near, 1.0 - posterior.explained_variance, seconds)
+            beside_neighbors(
+                chosen,
+                near,
+                1.0 - posterior.explained_variance,
+                seconds,
+                scores_beside(posterior.target, np.asarray(posterior.particles.whitened)),
+            )
             if len(chosen)
             else of_all_rows(near, seconds)
         )

@@ -127,11 +127,15 @@ def of_all_rows(num_rows: int, seconds: float, tried: Selection | None = None) -
 
 
 def beside_neighbors(
-    indices: Int[np.ndarray, " M"], num_neighbors: int, residual_share: float, seconds: float
+    indices: Int[np.ndarray, " M"],
+    num_neighbors: int,
+    residual_share: float,
+    seconds: float,
+    scores: Float[np.ndarray, "A 2"] | None = None,
 ) -> Selection:
     """Points that need not be enough, because near rows inform what they leave open."""
     size, unknown = np.array([len(indices)]), np.full(1, np.nan)
     share = np.array([residual_share])
     return Selection(
-        indices, "neighbors", TOLERANCE, size, unknown, unknown, unknown, share, seconds, None, num_neighbors
+        indices, "neighbors", TOLERANCE, size, unknown, unknown, unknown, share, seconds, None, num_neighbors, scores
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,6 +23,23 @@ REASONS = {
     "process": "all {num_neighbors} rows inform every input, so that nothing is left to points",
     "neighbors": "the {num_neighbors} rows nearest to an input inform what these points leave open there",
 }
+
+
+class Alternative(NamedTuple):
+    """Another number of points or neighbours, with what it would cost and bring."""
+
+    num_inducing: int
+    num_neighbors: int | None
+    """None where there are only points to choose."""
+    cost: float
+    """Its work over that of the one which was taken, counted in products."""
+    gain: float
+    """Mean log predictive density of rows left out, in nats per observation, over that of the one which was taken."""
+
+    def __str__(self) -> str:
+        near = "" if self.num_neighbors is None else f" and {self.num_neighbors or 'no'} neighbours"
+        work = f"{self.cost:.2g} times the work, {self.gain:+.2g} nats per observation"
+        return f"{self.num_inducing or 'no'} points{near}: {work}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,6 +71,9 @@ class Selection:
     """The smallest number of points that was enough; more were taken where they cost next to nothing."""
     num_neighbors: int = 0
     """m, how many near rows inform what the points leave open at an input."""
+    neighbor_scores: Float[np.ndarray, "A 2"] | None = None
+    """Numbers of neighbours, and the mean log density of some rows given the sites of so many others near each; None
+    where there are no neighbours to choose."""
 
     @property
     def num_inducing(self) -> int:
@@ -63,6 +84,40 @@ class Selection:
     def is_enough(self) -> bool:
         """Whether no budget of memory or time ended the growth."""
         return self.reason not in ("memory", "time", "drawing")
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """What fewer and more points, or neighbours, would cost and gain, as far as that was measured.
+
+        With neighbours these are none, half and twice as many of them; otherwise the sizes next to the one which was
+        taken. An input with M points and m neighbours takes m²(M + m) products, and M² without any.
+        """
+        if self.neighbor_scores is not None:
+            size, own = self.num_inducing, self._work(self.num_neighbors)
+            known = {int(m): score for m, score in self.neighbor_scores.tolist()}
+            return tuple(
+                Alternative(size, m, self._work(m) / own, score - known[self.num_neighbors])
+                for m, score in known.items()
+                if m != self.num_neighbors and np.isfinite(score)
+            )
+        at = np.flatnonzero(self.sizes == self.num_inducing)
+        if not len(at) or not np.isfinite(self.score[at[0]]) or not self.num_inducing:
+            return ()
+        beside = [place for place in (at[0] - 1, at[0] + 1) if 0 <= place < len(self.sizes)]
+        return tuple(
+            Alternative(
+                int(self.sizes[i]),
+                None,
+                float(self.sizes[i] / self.num_inducing) ** 2,
+                float(self.score[at[0]] - self.score[i]),
+            )
+            for i in beside
+            if np.isfinite(self.score[i])
+        )
+
+    def _work(self, num_neighbors: int) -> float:
+        size = max(1, self.num_inducing)
+        return float(num_neighbors**2 * (size + num_neighbors) if num_neighbors else size**2)
 
     def __repr__(self) -> str:
         return (
@@ -80,6 +135,7 @@ class Selection:
         if np.isfinite(self.score[at]):
             best = np.nanmin(self.score)
             lines.append(f"  leave-one-out: {self.score[at]:.4f} nats per observation, best {best:.4f}")
+        lines += [f"  {other}" for other in self.alternatives]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -88,7 +144,12 @@ class Selection:
             for size, *numbers in zip(self.sizes, self.score, self.divergence, self.residual_share, strict=True)
         ]
         head = ("points", "leave-one-out nats per observation", "divergence (nats)", "unexplained prior variance")
-        return table_html(f"{self.num_inducing} inducing points", rows, head=head, notes=[self._explained])
+        return table_html(
+            f"{self.num_inducing} inducing points",
+            rows,
+            head=head,
+            notes=[self._explained, *map(str, self.alternatives)],
+        )
 
     @property
     def _explained(self) -> str:

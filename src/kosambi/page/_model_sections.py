@@ -93,6 +93,8 @@ def basis_section(facts: Facts, numbers: Iterator[int]) -> Markup:
             "What each number of inducing points that was tried achieves; the dotted line is the one that was taken. "
             f"Here: {str(chosen).splitlines()[0]}."
         )
+        if chosen.alternatives:
+            words += f" Alternatives, as rows left out score them: {'; '.join(map(str, chosen.alternatives))}."
         alt = "Scores of the numbers of inducing points that were tried."
         pictures.append(figure(next(numbers), SMALL, lambda axes: plots.selection(chosen, axes), alt, words))
     close = [tag("p", f"There is no certificate. {facts.certificate}" if size else str(facts.certificate))]

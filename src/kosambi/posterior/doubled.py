@@ -116,18 +116,41 @@ def left_out_score(target: Target, w: Float[np.ndarray, "J M"], rows: Int[np.nda
         rows: numbers of the rows.
         number: neighbours of each.
     """
+    return left_out_scores(target, w, rows, [number])[0]
+
+
+def left_out_scores(
+    target: Target, w: Float[np.ndarray, "J M"], rows: Int[np.ndarray, " T"], numbers: list[int]
+) -> list[float]:
+    """`left_out_score` for several numbers of neighbours, which are looked for once."""
     near = target.neighborhood
     assert near is not None
     x, weights = np.asarray(target.x), None if target.weights is None else np.asarray(target.weights)
-    if near.is_all and number >= len(x):
-        given = near.left_out(target.basis, rows)
-    else:
-        index = other_rows(x, weights, np.asarray(near.scales), number, rows)
-        given = near.conditional(target.basis, x[rows], Near(index, np.ones(index.shape)))
-    mean, spread = given.offset + given.psi @ w.mean(axis=0), np.var(w @ given.psi.T, axis=0)
-    y, deviation = np.asarray(target.y)[rows], np.sqrt(given.variance + spread)
-    likelihood = target.likelihood.at_rows(rows)
-    return float(np.mean(np.asarray(likelihood.log_predictive_density(y, mean, deviation))))
+    some = [number for number in numbers if not (near.is_all and number >= len(x))]
+    index = other_rows(x, weights, np.asarray(near.scales), max(some), rows) if some else np.empty((len(rows), 0), int)
+    y, likelihood, found = np.asarray(target.y)[rows], target.likelihood.at_rows(rows), []
+    for number in numbers:
+        if number in some:
+            own = index[:, :number]
+            given = near.conditional(target.basis, x[rows], Near(own, np.ones(own.shape)))
+        else:
+            given = near.left_out(target.basis, rows)
+        mean, spread = given.offset + given.psi @ w.mean(axis=0), np.var(w @ given.psi.T, axis=0)
+        density = likelihood.log_predictive_density(y, mean, np.sqrt(given.variance + spread))
+        found.append(float(np.mean(np.asarray(density))))
+    return found
+
+
+def scores_beside(target: Target, w: Float[np.ndarray, "J M"]) -> Float[np.ndarray, "A 2"] | None:
+    """Numbers of neighbours, none, half, as they are and twice as many, with `left_out_score` of each.
+
+    Sites stay as they are. None where there is nothing to compare.
+    """
+    near, rows = target.neighborhood, some_rows(target)
+    if near is None or near.is_all or not near.num_neighbors or not target.likelihood.is_density or not len(rows):
+        return None
+    numbers = sorted({0, near.num_neighbors // 2, near.num_neighbors, min(2 * near.num_neighbors, len(target.y) - 1)})
+    return np.column_stack([numbers, left_out_scores(target, w, rows, numbers)]).astype(np.float64)
 
 
 def some_rows(target: Target) -> Int[np.ndarray, " T"]:

@@ -6,9 +6,10 @@ number M of inducing points is. A search compiled as a whole takes longer to com
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -21,11 +22,12 @@ from kosambi.likelihoods.quadrature import Rule
 from kosambi.target.data_terms import FactorisedTerm, largest_slope
 from kosambi.target.marginal_term import MarginalTerm
 from kosambi.target.newton import FLATTEST, MAX_ITERATIONS, SHARES, TOLERANCE
+from kosambi.target.row_blocks import map_over_rows
 
 # Numbers that one curvature is summed over from which several threads are worth it. Threads of a BLAS wait for each
 # other by turning in circles: where other work has the cores, a product of a tenth of a second takes seconds with two.
 _MUCH = 2**34
-# In the place of those that a program for the costs of rows does not need.
+# Where a program for the costs of rows needs none.
 _NO_FEATURES = np.empty((0, 0))
 # The Hessian leads the search on while it is above this part of the positive curvature: too flat for a normal
 # distribution that stands for the posterior, but what is too long a step is halved.
@@ -79,8 +81,12 @@ def _rough_latent(likelihood: AbstractLikelihood, y: Array) -> Array:
 
 @compiled
 def _marginal_costs(term: MarginalTerm, f: Array) -> RowCosts:
-    found = term.marginal(f)
-    return RowCosts(found.cost, found.slope, found.positive, found.positive, found.second)
+    def of_block(rows: tuple[Any, ...]) -> RowCosts:
+        none = jnp.zeros((rows[0].shape[0], 0))
+        found = term.at_rows((none, *rows[:-1])).marginal(rows[-1])
+        return RowCosts(found.cost, found.slope, found.positive, found.positive, found.second)
+
+    return map_over_rows(of_block, (*term.rows()[1:], f))
 
 
 def row_costs(likelihood: AbstractLikelihood, y: Float[np.ndarray, " N"], f: Float[np.ndarray, " N *C"]) -> RowCosts:
@@ -167,16 +173,24 @@ class HostPotential:
         """Where a search begins: one step from latent values that each row would choose by itself, or zero if lower.
 
         The step is the first of iteratively reweighted least squares; from zero a count of a thousand takes several
-        steps more. One latent function and a convex cost; others begin at zero.
+        steps more. One latent function and a convex cost; others begin at zero. Sites, if there are any, say it all.
         """
-        nothing, likelihood = np.zeros(self.psi.shape[1] * self.num_latents), self.term.likelihood
+        likelihood = self.term.likelihood
+        if isinstance(self.term, MarginalTerm):
+            precision, location = np.asarray(self.term.precision), np.asarray(self.term.location)
+            strength = precision / (1.0 + precision * np.square(np.asarray(self.term.deviation)))
+            return self._lower(self.normal_factor(strength), strength * (location - self.offset))
         if self.num_latents > 1 or not likelihood.is_convex:
-            return nothing
+            return np.zeros(self.psi.shape[1] * self.num_latents)
         with jax.enable_x64(True):
             rough = np.asarray(_rough_latent(likelihood, self._moved.y), dtype=np.float64)
         rows = self.costs(rough)
-        factor = self.normal_factor(rows.curvature)
         aim = rows.curvature * (rough - self.offset) - rows.slope
+        return self._lower(self.normal_factor(rows.curvature), aim)
+
+    def _lower(self, factor: Float[np.ndarray, "K K"], aim: Float[np.ndarray, " N"]) -> Float[np.ndarray, " K"]:
+        """What solves the normal equations, unless V is lower at zero."""
+        nothing = np.zeros(len(factor))
         if not (np.all(np.isfinite(aim)) and np.all(np.isfinite(factor))):
             return nothing
         start = _solve(factor, self.psi.T @ aim)

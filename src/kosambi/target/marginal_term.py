@@ -93,7 +93,7 @@ class MarginalTerm(AbstractDataTerm):
 
     def compose(self, matrix: Float[Array, "M L"]) -> AbstractDataTerm:
         """ψ·matrix in place of ψ."""
-        return self._with((self.psi @ matrix, *self._rows()[1:]))
+        return self.at_rows((self.psi @ matrix, *self.rows()[1:]))
 
     def _latent(self, w: Array) -> Array:
         return self.offset + w @ self.psi.T
@@ -109,16 +109,18 @@ class MarginalTerm(AbstractDataTerm):
 
         return self._over_blocks(spread, w[None], jnp.zeros((w.shape[0], w.shape[0]), w.dtype))
 
-    def _rows(self) -> tuple[Any, ...]:
+    def rows(self) -> tuple[Any, ...]:
+        """Everything that has an entry for each row, features first."""
         return self.psi, self.y, self.offset, self.weights, self.deviation, self.precision, self.location
 
-    def _with(self, rows: tuple[Any, ...]) -> MarginalTerm:
+    def at_rows(self, rows: tuple[Any, ...]) -> MarginalTerm:
+        """The term of other rows, given as `rows` has them."""
         psi, y, offset, weights, deviation, precision, location = rows
         return MarginalTerm(self.likelihood, psi, y, offset, weights, deviation, precision, location, self.rule)
 
     def _over_blocks(self, function: Callable[[MarginalTerm], Any], w: Array, start: Any) -> Any:
         return sum_over_rows(
-            lambda pieces: function(self._with(pieces)), self._rows(), w.shape[0], MAX_LATENT_VALUES, start
+            lambda pieces: function(self.at_rows(pieces)), self.rows(), w.shape[0], MAX_LATENT_VALUES, start
         )
 
 

@@ -76,12 +76,14 @@ class Modes(Module):
 def find_modes(key: Key, target: Target, starts: Float[Array, "S K"] | None = None) -> Modes:
     """Distinct local minima of V, searched for from zero and, when the cost is not convex, from prior draws.
 
-    `starts` are further whitened coordinates to begin at when the cost is not convex, such as posterior draws.
+    With neighbours it begins where their sites say. `starts` are further whitened coordinates to begin at when the cost
+    is not convex, such as posterior draws.
     """
     size = int(np.prod(target.shape))
     every = [np.zeros((1, size))]
     if not target.likelihood.is_convex:
-        number = NUM_STARTS if size < VERY_MANY else FEW_STARTS
+        # Sites of neighbours are those of one mode, which they leave as the only one.
+        number = 0 if isinstance(target.term, MarginalTerm) else NUM_STARTS if size < VERY_MANY else FEW_STARTS
         every += [host_generator(key).normal(size=(number, size))] + ([] if starts is None else [starts])
     return _distinct(target, np.concatenate(every))
 

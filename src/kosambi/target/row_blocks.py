@@ -49,3 +49,34 @@ def sum_over_rows(
         return total
     rest = tuple(None if array is None else array[full * size :] for array in rows)
     return jax.tree.map(jnp.add, total, function(rest))
+
+
+def map_over_rows(
+    function: Callable[[tuple[Array | None, ...]], Any], rows: tuple[Array | None, ...], size: int = 2048
+) -> Any:
+    """`function` of all rows, which has one entry for each, a block of `size` rows at a time; traceable.
+
+    A function that makes many values of each row leaves a core's cache otherwise, and takes four times as long.
+
+    Arguments:
+        function: of arrays like `rows`, with fewer rows; a tree of arrays with as many entries.
+        rows: arrays with one entry for each of N rows, the first of them present; None stays None.
+        size: rows of a block on a CPU.
+    """
+    if jax.default_backend() != "cpu":
+        size *= ACCELERATOR_FACTOR
+    assert rows[0] is not None
+    num_rows = rows[0].shape[0]
+    if num_rows <= size:
+        return function(rows)
+    blocks = -(-num_rows // size)
+
+    def split(array: Array | None) -> Array | None:
+        if array is None:
+            return None
+        # Filled up with copies of the last row, so that the function is compiled once.
+        filled = jnp.concatenate([array, jnp.broadcast_to(array[-1:], (blocks * size - num_rows, *array.shape[1:]))])
+        return filled.reshape(blocks, size, *array.shape[1:])
+
+    found = jax.lax.map(function, tuple(split(array) for array in rows))
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:num_rows], found)

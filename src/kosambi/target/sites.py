@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,13 +42,19 @@ from kosambi.likelihoods.quadrature import Rule
 from kosambi.priors import AbstractPrior
 from kosambi.target.device_rounds import DeviceRows, has_room, marginals_on_device, systems_on_device
 from kosambi.target.neighborhood import Conditional, conditional_of
+from kosambi.target.row_blocks import map_over_rows
 
 MAX_ROUNDS = 50
 """Updates of the sites."""
 SETTLED, ROUGHLY = 0.02, 0.1
 """Standard deviations of q by which no mean of it moves any more at the end, and what counts as moving."""
-MANY = 1000
-"""One row in so many may still move."""
+MANY, FEW = 1000, 100
+"""One row in so many may still move; the second number for costs that are not convex, where a row between two groups of
+others can go to and fro for long."""
+NEAR, MATCHED = 1.0, 0.05
+"""For costs that are not convex: deviations by which rows move when moments are first matched, and at the end."""
+# Moments lead nowhere where rows, by their median, move so many times as far as they have before.
+_ASTRAY = 8.0
 # The variance of q at which rough latent values are first looked at, and the smallest, as parts of the prior's.
 _FIRST_VARIANCE, _SMALLEST_VARIANCE = 0.25, 1e-10
 # The smallest precision of a site that counts, over that of the prior: it keeps the slope of a saturated label.
@@ -56,6 +62,8 @@ _SMALLEST_PRECISION = 1e-8
 _SMALLEST_STEP = 0.125
 MAX_MATCHED = 30
 """Updates that give sites the moments of their factors, where costs are not convex."""
+# How far an update that matches moments goes.
+_PART = 0.5
 # What is left, at least, where the own site is taken from q, and a part of what is known where it is added.
 _SMALLEST_SHARE = 0.02
 
@@ -95,21 +103,31 @@ class Settled(NamedTuple):
 
 def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data) -> Settled:
     """Sites that agree with the q that follows from them."""
-    on_device = _marginals_on_device(prior, data)
-    marginals = on_device or _marginals_on_host(prior, data)
-    mean, variance = _first(likelihood, data)
+    marginals = _guarded_marginals(prior, data)
+    if likelihood.is_convex:
+        return _updated(likelihood, data, marginals, _first(likelihood, data))
+    begun = _updated(likelihood, data, marginals, _first(likelihood, data), NEAR, FEW)
+    matched = _matched(likelihood, data, begun, marginals)
+    return _updated(likelihood, data, marginals, _first(likelihood, data)) if matched is None else matched
+
+
+def _updated(
+    likelihood: AbstractLikelihood,
+    data: Data,
+    marginals: Marginals,
+    q: tuple[np.ndarray, np.ndarray],
+    tolerance: float = SETTLED,
+    many: int = MANY,
+) -> Settled:
+    """Variational sites, from those of a first q on until all but one row in `many` move by less than `tolerance`."""
+    (mean, variance), floor = q, _SMALLEST_VARIANCE * data.variance
     step, before = 1.0, np.inf
     site, rounds = _sites(likelihood, data, mean, variance), 0
     moved = np.full(len(data.y), np.inf)
     counts = data.weights > 0
-    while rounds < MAX_ROUNDS and not _has_settled(moved[counts]):
+    while rounds < MAX_ROUNDS and not _has_settled(moved[counts], tolerance, many):
         rounds += 1
         new_mean, new_variance = marginals(site)
-        if marginals is on_device and not (np.all(np.isfinite(new_mean)) and np.all(np.isfinite(new_variance))):
-            # Systems that a Cholesky factorisation on an accelerator cannot solve.
-            marginals = _marginals_on_host(prior, data)
-            new_mean, new_variance = marginals(site)
-        floor = _SMALLEST_VARIANCE * data.variance
         moved = np.abs(new_mean - mean) / np.sqrt(np.maximum(new_variance, floor) + np.finfo(float).tiny)
         size = float(np.sqrt(np.mean(np.square(moved[counts])))) if counts.any() else 0.0
         step = max(_SMALLEST_STEP, 0.5 * step) if size > before else min(1.0, 1.5 * step)
@@ -117,47 +135,50 @@ def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Da
         mean = mean + step * (new_mean - mean)
         variance = np.maximum(variance + step * (new_variance - variance), floor)
         site = _sites(likelihood, data, mean, variance)
-    found = Settled(site, rounds, int(np.sum(~(moved[counts] <= ROUGHLY))))
-    return found if likelihood.is_convex or found.num_unsettled else _matched(likelihood, data, found, marginals)
+    return Settled(site, rounds, int(np.sum(~(moved[counts] <= ROUGHLY))))
 
 
-def _matched(likelihood: AbstractLikelihood, data: Data, found: Settled, marginals: Marginals) -> Settled:
-    """Sites with the moments of their factors; those that were `found` where this does not settle."""
-    site, counts = found.site, data.weights > 0
-    before, _ = marginals(site)
+def _matched(likelihood: AbstractLikelihood, data: Data, begun: Settled, marginals: Marginals) -> Settled | None:
+    """Sites with the moments of their factors, from those that have `begun`; None where updates lead nowhere."""
+    site, counts = begun.site, data.weights > 0
     least = _SMALLEST_PRECISION / np.maximum(data.variance, np.finfo(float).tiny)
-    for number in range(MAX_MATCHED):
+    before, moved, widest, rounds = None, np.full(len(data.y), np.inf), np.inf, begun.rounds
+    for _ in range(MAX_MATCHED):
+        rounds += 1
         mean, variance = marginals(site)
         variance = np.maximum(variance, _SMALLEST_VARIANCE * data.variance)
+        if before is not None:
+            moved = np.abs(mean - before) / np.sqrt(variance)
+            size = float(np.median(moved[counts])) if counts.any() else 0.0
+            if not size <= _ASTRAY * widest:
+                return None
+            widest = min(widest, max(size, SETTLED))
+            if _has_settled(moved[counts], MATCHED, FEW):
+                break
+        before = mean
         # What the others say: q without the own site.
         share = np.maximum(1.0 - site.precision * variance, _SMALLEST_SHARE)
         wide = variance / share
         centre = mean + wide * site.precision * (mean - site.location)
-        deviation = np.sqrt(wide)
-        rule = likelihood.marginal_rule(deviation[counts], None)
-        with jax.enable_x64(True):
-            slope, second = map(np.asarray, _factor_slopes(likelihood, data.y, data.weights, centre, deviation, rule))
+        slope, second = _factor_slopes(likelihood, data, centre, np.sqrt(wide))
         precision = np.maximum(second / np.maximum(1.0 - wide * second, _SMALLEST_SHARE), least)
-        # Half of the way, in precisions and precisions times locations.
-        new = 0.5 * (site.precision + precision)
-        pulled = 0.5 * (site.precision * site.location + precision * (centre - wide * slope) - slope)
+        # Part of the way, in precisions and precisions times locations.
+        aim = precision * (centre - wide * slope) - slope
+        new = site.precision + _PART * (precision - site.precision)
+        pulled = site.precision * site.location + _PART * (aim - site.precision * site.location)
         is_known = counts & np.isfinite(new) & np.isfinite(pulled)
         site = Site(
             np.where(is_known, new, site.precision), np.where(is_known, pulled / np.maximum(new, least), site.location)
         )
-        moved = np.abs(mean - before) / np.sqrt(variance)
-        before = mean
-        if number > 1 and _has_settled(moved[counts]):
-            return found._replace(site=site, rounds=found.rounds + number + 1)
-    return found
+    return Settled(site, rounds, int(np.sum(~(moved[counts] <= ROUGHLY))))
 
 
-def _has_settled(moved: Float[np.ndarray, " N"]) -> bool:
-    """Whether no row moves any more; of very many, all but a few."""
+def _has_settled(moved: Float[np.ndarray, " N"], tolerance: float, many: int) -> bool:
+    """Whether no row moves by more than the tolerance any more; of very many, all but one in `many`."""
     if not len(moved):
         return True
-    few = len(moved) // MANY
-    return bool(np.partition(moved, len(moved) - 1 - few)[len(moved) - 1 - few] <= SETTLED)
+    last = len(moved) - 1 - len(moved) // many
+    return bool(np.partition(moved, last)[last] <= tolerance)
 
 
 def _first(likelihood: AbstractLikelihood, data: Data) -> tuple[np.ndarray, np.ndarray]:
@@ -178,6 +199,23 @@ def _sites(likelihood: AbstractLikelihood, data: Data, mean: np.ndarray, varianc
     pull = np.where(counts, data.weights * slope, 0.0) / np.where(counts, precision, 1.0)
     is_known = counts & np.isfinite(precision) & np.isfinite(pull)
     return Site(np.where(is_known, precision, 0.0), np.where(is_known, mean - pull, data.mean))
+
+
+def _guarded_marginals(prior: AbstractPrior, data: Data) -> Marginals:
+    """On an accelerator where there is one with room, until systems come that its Cholesky factors cannot solve."""
+    on_device = _marginals_on_device(prior, data)
+    if on_device is None:
+        return _marginals_on_host(prior, data)
+    chosen = [on_device]
+
+    def marginals(site: Site) -> tuple[np.ndarray, np.ndarray]:
+        found = chosen[0](site)
+        if not all(np.all(np.isfinite(part)) for part in found):
+            chosen[0] = _marginals_on_host(prior, data)
+            found = chosen[0](site)
+        return found
+
+    return marginals
 
 
 def _marginals_on_host(prior: AbstractPrior, data: Data) -> Marginals:
@@ -240,13 +278,32 @@ def _spread(psi: np.ndarray, factor: np.ndarray) -> np.ndarray:
     return np.sum(np.square(solve_triangular(factor, psi.T, lower=True, check_finite=False)), axis=0)
 
 
-@compiled
 def _factor_slopes(
-    likelihood: AbstractLikelihood, y: Array, weights: Array, mean: Array, deviation: Array, rule: Rule
+    likelihood: AbstractLikelihood, data: Data, mean: np.ndarray, deviation: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first two derivatives of −log E exp(−weight·c) in the mean of f, in closed form where there is one."""
+    weights = None if np.all(data.weights == 1.0) else data.weights
+    rule = None
+    if not likelihood.has_closed_marginal(weights is None):
+        rule = likelihood.marginal_rule(deviation[data.weights > 0], None)
+    with jax.enable_x64(True):
+        slope, second = _marginal_slopes(likelihood, data.y, weights, mean, deviation, rule)
+    return np.asarray(slope), np.asarray(second)
+
+
+@compiled
+def _marginal_slopes(
+    likelihood: AbstractLikelihood, y: Array, weights: Array | None, mean: Array, deviation: Array, rule: Rule | None
 ) -> tuple[Array, Array]:
-    """The first two derivatives of −log E exp(−weight·c) in the mean of f."""
-    found = likelihood.raw_marginal(y, weights, mean, deviation, None, rule)
-    return found.slope, found.second
+    def of_block(rows: tuple[Any, ...]) -> tuple[Array, Array]:
+        y, weights, mean, deviation = rows
+        if rule is None:
+            found = likelihood.raw_closed_marginal(y, weights, mean, deviation)
+        else:
+            found = likelihood.raw_marginal(y, weights, mean, deviation, None, rule)
+        return found.slope, found.second
+
+    return map_over_rows(of_block, (y, weights, mean, deviation))
 
 
 @compiled
