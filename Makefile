@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-soak test-oldest lint style types quick-tests format docs test-reproduction reproduce reproduce-quick clean
+.PHONY: help demo test test-slow test-soak test-oldest fuzz audit lint style types quick-tests format docs test-reproduction reproduce reproduce-quick clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -71,6 +71,12 @@ test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
 
 test-soak: $(VENV)/.dev-installed ## a process that fits 300 models of 300 shapes, half an hour
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m soak
+
+# Other files each time: `make fuzz SEED=7 MINUTES=60`. What fails is kept in the current folder.
+SEED ?= 0
+MINUTES ?= 5
+fuzz: $(VENV)/.dev-installed ## load files with random faults for five minutes: refused or loaded, soon, in little memory
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.files.fuzz --seed $(SEED) --minutes $(MINUTES)
 
 .venv-oldest/.installed: pyproject.toml tests/oldest.py
 	$(PYTHON) -m venv --clear .venv-oldest
