@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kosambi._core.checks import as_count
 from kosambi._core.parameters import nested_params, with_params
@@ -19,6 +19,7 @@ from kosambi._core.precision import host_generator
 from kosambi._core.types import Array, Key
 from kosambi.errors import DataWarning, InputError
 from kosambi.estimators._fit import fitted
+from kosambi.estimators._inputs import standardised, validated
 from kosambi.estimators._learn import Settings
 from kosambi.estimators._rows import extreme_cells, location_and_scale, merged, padded_inputs
 from kosambi.likelihoods import AbstractLikelihood
@@ -58,7 +59,8 @@ class AbstractEstimator(BaseEstimator):
             )
         rows = merged(x, y, weights)
         self.x_mean_, self.x_scale_ = location_and_scale(rows.x, rows.weights)
-        rows = type(rows)((rows.x - self.x_mean_) / self.x_scale_, rows.y, rows.weights)
+        names = getattr(self, "feature_names_in_", None)
+        rows = type(rows)(standardised(rows.x, self.x_mean_, self.x_scale_, names), rows.y, rows.weights)
         key = random_key(self.random_state)
         self.posterior_, self.fit_report_ = fitted(key, settings, likelihood, rows, *target_units)
         self.report_ = self.posterior_.report
@@ -109,8 +111,8 @@ class AbstractEstimator(BaseEstimator):
     def transform_inputs(self, X: Any) -> Float[np.ndarray, "N D"]:
         """The inputs as `posterior_` knows them: in standard deviations from the mean of the training rows."""
         check_is_fitted(self, "posterior_")
-        x = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.ascontiguousarray((x - self.x_mean_) / self.x_scale_)
+        x = validated(self, X, reset=False, dtype=np.float64)
+        return standardised(x, self.x_mean_, self.x_scale_, getattr(self, "feature_names_in_", None))
 
     def predict_distribution(self, X: Any) -> Prediction:
         """The distributions of f and of an observation at the rows of X, as `kosambi.Prediction`, in the units of y.
