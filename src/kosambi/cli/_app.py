@@ -37,6 +37,14 @@ class Learning(enum.StrEnum):
     average = "average"
 
 
+class BadRows(enum.StrEnum):
+    """What becomes of new rows that cannot be predicted."""
+
+    error = "error"
+    skip = "skip"
+    flag = "flag"
+
+
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary; warnings and errors stay.")]
@@ -184,6 +192,13 @@ def predict(
     samples: Annotated[int, typer.Option(min=0, help="Posterior predictive draws, one per column.")] = 0,
     seed: Seed = 0,
     id_column: Annotated[str | None, typer.Option("--id", help="A column to copy beside the predictions.")] = None,
+    on_bad_row: Annotated[
+        BadRows,
+        typer.Option(
+            help="Rows that cannot be predicted (a level that training did not have, a word for a number, a missing "
+            "value): stop; leave them out; or write them without predictions and say why in the column `problem`."
+        ),
+    ] = BadRows.error,
     as_json: AsJson = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -193,7 +208,7 @@ def predict(
     with guarded(debug=debug):
         from kosambi.cli import _screen, _use
 
-        request = _use.PredictRequest(run, data, out, coverage, samples, seed, id_column, force)
+        request = _use.PredictRequest(run, data, out, coverage, samples, seed, id_column, force, on_bad_row.value)
         _use.predict(request, _screen.Screen(quiet=quiet, as_json=as_json))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +19,7 @@ from kosambi._core.precision import host_generator
 from kosambi._core.types import Array, Key
 from kosambi.errors import DataWarning, InputError
 from kosambi.estimators._fit import fitted
-from kosambi.estimators._inputs import standardised, validated
+from kosambi.estimators._inputs import is_near, standardised, validated
 from kosambi.estimators._learn import Settings
 from kosambi.estimators._rows import extreme_cells, location_and_scale, merged, padded_inputs
 from kosambi.likelihoods import AbstractLikelihood
@@ -113,6 +113,17 @@ class AbstractEstimator(BaseEstimator):
         check_is_fitted(self, "posterior_")
         x = validated(self, X, reset=False, dtype=np.float64)
         return standardised(x, self.x_mean_, self.x_scale_, getattr(self, "feature_names_in_", None))
+
+    def is_within_reach(self, X: Any) -> Bool[np.ndarray, " n"]:
+        """Whether each row lies near enough to the training rows for anything to be computed.
+
+        Rows that do not, 1e150 standard deviations away, are refused by all predictions.
+
+        Arguments:
+            X: (n, D).
+        """
+        check_is_fitted(self, "posterior_")
+        return is_near(validated(self, X, reset=False, dtype=np.float64), self.x_mean_, self.x_scale_)
 
     def predict_distribution(self, X: Any) -> Prediction:
         """The distributions of f and of an observation at the rows of X, as `kosambi.Prediction`, in the units of y.

@@ -9,7 +9,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from sklearn.utils.validation import validate_data
 
 from kosambi.errors import HyperparameterWarning, InputError
@@ -46,6 +46,14 @@ def refuse_masked(name: str, value: Any) -> None:
         "and a mask says that the number below it is not to be used. Leave these rows out, or fill them in, with "
         f"`{name}.filled(...)` or an imputer in a pipeline, and pass a plain array."
     )
+
+
+def is_near(
+    x: Float[np.ndarray, "N D"], mean: Float[np.ndarray, " D"], scale: Float[np.ndarray, " D"]
+) -> Bool[np.ndarray, " N"]:
+    """Whether (x − mean)/scale can be squared, for each row."""
+    with np.errstate(over="ignore"):
+        return np.all(np.abs((x - mean) / scale) < FARTHEST, axis=1)
 
 
 def standardised(
