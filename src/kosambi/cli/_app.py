@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from kosambi._version import __version__
-from kosambi.cli._exits import EPILOG, FAILURE, NOT_CONVERGED, guarded
+from kosambi.cli._exits import EPILOG, FAILURE, NOT_CONVERGED, WRONG_USAGE, guarded, print_failure
+
+# Of whichever click it is that typer brings.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+class _Commands(TyperGroup):
+    """Commands whose wrong usage is said as JSON too, where JSON was asked for."""
+
+    def invoke(self, ctx: Any) -> Any:
+        given = [*getattr(ctx, "_protected_args", ()), *ctx.args]
+        try:
+            return super().invoke(ctx)
+        except _UsageError as error:
+            if "--json" in given:
+                print_failure("UsageError", error.format_message(), WRONG_USAGE)
+            raise
+
 
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -46,7 +65,9 @@ class BadRows(enum.StrEnum):
 
 
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on stdout, also if it fails, and nothing else.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary; warnings and errors stay.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error happened.")]
 Seed = Annotated[
@@ -150,7 +171,7 @@ def fit(
     debug: Debug = False,
 ) -> None:
     """Fit a model to a table, judge it on held-out rows, and write a run folder."""
-    with guarded(debug=debug):
+    with guarded(debug=debug, as_json=as_json):
         from kosambi.cli import _data, _fit, _screen
 
         rows = _data.DataRequest(
@@ -205,7 +226,7 @@ def predict(
     debug: Debug = False,
 ) -> None:
     """Predict new rows: mean, standard deviation and prediction interval, or labels with their probabilities."""
-    with guarded(debug=debug):
+    with guarded(debug=debug, as_json=as_json):
         from kosambi.cli import _screen, _use
 
         request = _use.PredictRequest(run, data, out, coverage, samples, seed, id_column, force, on_bad_row.value)
@@ -225,7 +246,7 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Write the page of a run again."""
-    with guarded(debug=debug):
+    with guarded(debug=debug, as_json=as_json):
         from kosambi.cli import _screen, _use
 
         _use.report(run, out, _screen.Screen(quiet=quiet, as_json=as_json), force=force, show=show)
@@ -241,7 +262,7 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Make small tables, fit them, and write pages and a picture of a posterior with two modes."""
-    with guarded(debug=debug):
+    with guarded(debug=debug, as_json=as_json):
         from kosambi.cli import _demo, _screen
 
         _demo.demo(out, _screen.Screen(quiet=quiet, as_json=as_json), seed=seed, force=force)
@@ -260,7 +281,7 @@ def reproduce(arguments: Annotated[list[str] | None, typer.Argument()] = None) -
 @app.command(epilog=EPILOG)
 def doctor(as_json: AsJson = False, debug: Debug = False) -> None:
     """Say what is installed, what it runs on, and whether it computes what it should."""
-    with guarded(debug=debug):
+    with guarded(debug=debug, as_json=as_json):
         from kosambi.cli import _doctor, _screen
 
         with _screen.Screen(as_json=as_json).stage("check", "Checking"):

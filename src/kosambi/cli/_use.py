@@ -15,6 +15,7 @@ from kosambi.cli._data import encoded
 from kosambi.cli._exits import committing
 from kosambi.cli._fit import check_matplotlib, page_words, target_values
 from kosambi.cli._predictions import check_free, prediction_table, write_table
+from kosambi.cli._record import model_problem, problem_of
 from kosambi.cli._screen import Screen
 from kosambi.errors import FileError, InputError
 
@@ -33,11 +34,16 @@ def load_run(folder: Path) -> Run:
     from kosambi.files import load
 
     record = _run_folder.read_record(folder)
+    problem = problem_of(record)
     try:
         schema = tables.Schema.from_dict(record.get("schema"))
     except InputError as error:
         raise FileError(f"`{folder}` is damaged: its schema cannot be read. {error}") from error
-    return Run(record, schema, load(folder / _run_folder.MODEL))
+    estimator = None if problem else load(folder / _run_folder.MODEL)
+    problem = problem or model_problem(estimator, schema.labels)
+    if problem is not None:
+        raise FileError(f"`{folder}` is damaged: {problem}. Fit again, or copy the run again from where it came from.")
+    return Run(record, schema, estimator)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kosambi._core.checks import as_count
 from kosambi._core.parameters import nested_params, with_params
 from kosambi._core.precision import host_generator
+from kosambi._core.processes import check_process
 from kosambi._core.types import Array, Key
 from kosambi.errors import DataWarning, InputError
 from kosambi.estimators._fit import fitted
@@ -204,6 +205,7 @@ def random_key(random_state: Any, purpose: int = 0) -> Key:
     >>> bool(jax.random.key_data(random_key(3))[1] == jax.random.key_data(random_key(3))[1])
     True
     """
+    check_process()
     if isinstance(random_state, np.random.Generator):
         seed = int(random_state.integers(2**31))
     else:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from sklearn.utils.validation import validate_data
 
+from kosambi._core.processes import check_process
 from kosambi.errors import HyperparameterWarning, InputError
 from kosambi.likelihoods import AbstractLikelihood, Gaussian, HeteroscedasticGaussian
 
@@ -21,6 +22,7 @@ FARTHEST = 1e150
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """What scikit-learn's `validate_data` gives; masked entries are refused, which it would take for numbers."""
+    check_process()
     refuse_masked("X", X)
     if not isinstance(y, str):
         refuse_masked("y", y)

@@ -91,6 +91,6 @@ def mixed_note(name: str, column: Any) -> str:
         return ""
     return (
         f"Column `{name}` is taken for names of groups, but {numbers} of its {total} values are numbers; the others "
-        f"are {quoted(list(texts.levels[is_word]), 5)}. If it measures something, correct these or leave them empty; if "
-        f"it does name groups, say `--categorical {name}`."
+        f"are {quoted(list(texts.levels[is_word]), 5)}. If it measures something, correct these or leave them empty; "
+        f"if it does name groups, say `--categorical {name}`."
     )
