@@ -108,6 +108,10 @@ def test_bad_input_another_unit(column, values):
     SCHEMA.check_units(table)
     with pytest.raises(InputError, match=f"Column `{column}` had .* Write them as they were"):
         SCHEMA.check_units(table.assign(**{column: values}))
+    if isinstance(values[0], str):
+        with pytest.raises(InputError, match="Write them as they were"):
+            SCHEMA.encode(table.assign(**{column: values}))
+    assert SCHEMA.encode(table.assign(rate=[1.0, 2.0]))[0][1].tolist() == [2.0, 2.0, 1.0, 0.0]
 
 
 def test_whole_labels_stay_whole():

@@ -41,12 +41,19 @@ def row_faults(columns: Sequence[Column], table: Any, *, impute: bool) -> np.nda
     return found
 
 
-def check_units(columns: Sequence[Column], table: Any) -> None:
-    """Refuse new rows whose numbers are written in another unit than those of the training rows."""
+def check_units(columns: Sequence[Column], table: Any, *, is_raw: bool) -> None:
+    """Refuse new rows whose numbers are written in another unit than those of the training rows.
+
+    Arguments:
+        columns: of the schema.
+        table: the new rows.
+        is_raw: whether numbers without a unit are known to have been written so. In a table that has been through
+            `typed`, units are gone.
+    """
     for column in columns:
         texts = texts_of(table[column.name]) if column.kind == "numeric" else None
-        if texts is not None and np.all(np.isnan(texts.written.values)):
-            # No numbers at all, which is said elsewhere.
+        if (texts is None and not is_raw) or (texts is not None and np.all(np.isnan(texts.written.values))):
+            # Nothing to go by, or no numbers at all, which is said elsewhere.
             continue
         given = _symbol(None if texts is None else texts.written.unit)
         wanted = _symbol(column.unit)

@@ -148,6 +148,7 @@ class Schema:
         names = [str(name) for name in table.columns]
         for name in self.names:
             as_known(name, names)
+        check_units(self.columns, table, is_raw=False)
         frame = typed(table[list(self.names)], self.kinds)
         if not self.impute:
             check_complete(frame, _FILL)
@@ -185,7 +186,7 @@ class Schema:
         """
         for name in self.names:
             as_known(name, [str(name) for name in table.columns])
-        check_units(self.columns, table)
+        check_units(self.columns, table, is_raw=True)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain lists and dictionaries, for JSON."""
