@@ -39,14 +39,14 @@ def spoiled(folder):
 def test_error_says_how_many_and_where(cli, run, spoiled, tmp_path):
     result = cli("predict", run, spoiled, "-o", tmp_path / "p.csv")
     assert result.exit_code == 3
-    assert "2 of 12 rows cannot be predicted; the first is row 2: `city` is `Trier`, which" in result.stderr
+    assert "3 of 12 rows cannot be predicted; the first is row 2: `city` is `Trier`, which" in result.stderr
     assert "`--on-bad-row skip`" in result.stderr
     assert not (tmp_path / "p.csv").exists()
     table = pd.read_csv(spoiled).assign(city="Bonn", size=50.0)
     table.to_csv(tmp_path / "far.csv", index=False)
     result = cli("predict", run, tmp_path / "far.csv", "-o", tmp_path / "p.csv")
     assert result.exit_code == 3
-    assert "1 of 12 rows cannot be predicted; the first is row 9: a number is too large" in result.stderr
+    assert "1 of 12 rows cannot be predicted; the first is row 9: `age` is 1e+200, too far out" in result.stderr
 
 
 def test_skip_leaves_them_out_and_flag_says_why(cli, run, spoiled, tmp_path):
@@ -65,7 +65,7 @@ def test_skip_leaves_them_out_and_flag_says_why(cli, run, spoiled, tmp_path):
     assert kept["problem"].dropna().tolist() == [
         "`city` is `Trier`, which was not there in training",
         "`size` is `big`, which is no number",
-        "a number is too large for anything to be computed",
+        "`age` is 1e+200, too far out for anything to be computed",
     ]
     np.testing.assert_array_equal(kept.dropna(subset="mean")["mean"], skipped["mean"])
     # And are the predictions that these rows have without the others.

@@ -29,32 +29,48 @@ def usable_rows(schema: tables.Schema, estimator: Any, table: Any, on_bad_row: s
     """
     if on_bad_row == "error":
         return _all_rows(schema, estimator, table)
-    faults = schema.faults(table)
-    inputs = encoded(schema, table[faults == ""]) if np.any(faults == "") else None
-    if inputs is not None:
-        is_near = np.asarray(estimator.is_within_reach(inputs))
-        faults[np.nonzero(faults == "")[0][~is_near]] = "a number is too large for anything to be computed"
-        inputs = inputs[is_near]
-    if inputs is None or not len(inputs):
+    inputs, faults = _good_rows(schema, estimator, table)
+    if inputs is None:
         raise InputError(f"No row can be predicted: {tables.first_of(faults)}. Correct them, or fit again with them.")
     return inputs, faults
 
 
+def _good_rows(schema: tables.Schema, estimator: Any, table: Any) -> tuple[Any, np.ndarray]:
+    """The coded rows that can be predicted, None if there are none, and what is wrong with each of the others."""
+    faults = schema.faults(table)
+    if not np.any(faults == ""):
+        return None, faults
+    inputs = encoded(schema, table[faults == ""])
+    too_far = _too_far(estimator, inputs)
+    faults[faults == ""] = too_far
+    return (inputs[too_far == ""] if np.any(too_far == "") else None), faults
+
+
 def _all_rows(schema: tables.Schema, estimator: Any, table: Any) -> tuple[Any, np.ndarray]:
     """As most tables are: looked at row by row only after something was found to be wrong."""
+    reason = ""
     try:
         inputs = encoded(schema, table)
+        schema.check_units(table)
+        faults = _too_far(estimator, inputs)
+        if np.all(faults == ""):
+            return inputs, faults
     except InputError as error:
-        faults = schema.faults(table)
+        _, faults = _good_rows(schema, estimator, table)
         if np.all(faults != "") or np.all(faults == ""):
             raise
-        raise InputError(f"{error} {tables.first_of(faults)}. {_REMEDY}") from error
-    schema.check_units(table)
+        reason = f"{error} "
+    raise InputError(f"{reason}{tables.first_of(faults)}. {_REMEDY}")
+
+
+def _too_far(estimator: Any, inputs: Any) -> np.ndarray:
+    """(N,) texts: which number of a coded row is so large that nothing can be computed; empty where none is."""
     is_near = np.asarray(estimator.is_within_reach(inputs))
-    faults = np.where(is_near, "", "a number is too large for anything to be computed").astype(object)
-    if not is_near.all():
-        raise InputError(f"{tables.first_of(faults)}. Correct these rows. {_REMEDY}")
-    return inputs, faults
+    found = np.full(len(inputs), "", dtype=object)
+    for row in np.nonzero(~is_near.all(axis=1))[0]:
+        place = int(np.argmin(is_near[row]))
+        found[row] = f"`{inputs.columns[place]}` is {inputs.iat[row, place]:g}, too far out for anything to be computed"
+    return found
 
 
 def flagged(predictions: Any, faults: np.ndarray) -> Any:

@@ -115,10 +115,10 @@ class AbstractEstimator(BaseEstimator):
         x = validated(self, X, reset=False, dtype=np.float64)
         return standardised(x, self.x_mean_, self.x_scale_, getattr(self, "feature_names_in_", None))
 
-    def is_within_reach(self, X: Any) -> Bool[np.ndarray, " n"]:
-        """Whether each row lies near enough to the training rows for anything to be computed.
+    def is_within_reach(self, X: Any) -> Bool[np.ndarray, "n D"]:
+        """Whether each cell lies near enough to the training rows for anything to be computed.
 
-        Rows that do not, 1e150 standard deviations away, are refused by all predictions.
+        Rows with a cell that does not, 1e150 standard deviations away, are refused by all predictions.
 
         Arguments:
             X: (n, D).

@@ -52,10 +52,10 @@ def refuse_masked(name: str, value: Any) -> None:
 
 def is_near(
     x: Float[np.ndarray, "N D"], mean: Float[np.ndarray, " D"], scale: Float[np.ndarray, " D"]
-) -> Bool[np.ndarray, " N"]:
-    """Whether (x − mean)/scale can be squared, for each row."""
+) -> Bool[np.ndarray, "N D"]:
+    """Whether (x − mean)/scale can be squared."""
     with np.errstate(over="ignore"):
-        return np.all(np.abs((x - mean) / scale) < FARTHEST, axis=1)
+        return np.abs((x - mean) / scale) < FARTHEST
 
 
 def standardised(
@@ -69,9 +69,7 @@ def standardised(
         scale: of each column, positive.
         names: of the columns, for the message; None where they have none.
     """
-    with np.errstate(over="ignore"):
-        found = np.ascontiguousarray((x - mean) / scale)
-        far = ~(np.abs(found) < FARTHEST)
+    far = ~is_near(x, mean, scale)
     if far.any():
         row, column = np.argwhere(far)[0]
         label = f"column {column}" if names is None else f"column {column} (`{names[column]}`)"
@@ -82,7 +80,7 @@ def standardised(
             f"mean of the training rows, {mean[column]:g}: nothing can be computed there.{others} Correct these "
             "cells, leave their rows out, or take logarithms of the column before the fit."
         )
-    return found
+    return np.ascontiguousarray((x - mean) / scale)
 
 
 def check_units(y: Float[np.ndarray, " N"], scale: float) -> None:
