@@ -6,9 +6,14 @@ import pytest
 
 from kosambi.errors import FileError
 from tests.cases import cases
-from tests.files.fuzz import custom_of, fault_of, faulty, outcome
+from tests.files.fuzz import custom_of, fault_of, faulty, outcome, warm_up
 
 EACH = 6
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    warm_up()
 
 
 # Each case makes its own files, so that one number says which file it was.
