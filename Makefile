@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-soak test-oldest lint style types quick-tests format docs test-reproduction reproduce reproduce-quick clean
+.PHONY: help demo test test-slow test-soak test-oldest fuzz audit lint style types quick-tests format docs test-reproduction reproduce reproduce-quick clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -72,6 +72,23 @@ test-slow: $(VENV)/.dev-installed ## statistical and paper-scale checks
 test-soak: $(VENV)/.dev-installed ## a process that fits 300 models of 300 shapes, half an hour
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m soak
 
+# Other files each time: `make fuzz SEED=7 MINUTES=60`. What fails is kept in the current folder.
+SEED ?= 0
+MINUTES ?= 5
+fuzz: $(VENV)/.dev-installed ## load files with random faults for five minutes: refused or loaded, soon, in little memory
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.files.fuzz --seed $(SEED) --minutes $(MINUTES)
+
+# In an environment of its own, since it brings packages that nothing here needs; asks PyPI for known weaknesses.
+.venv-audit/.installed: Makefile
+	$(PYTHON) -m venv --clear .venv-audit
+	.venv-audit/bin/python -m pip install -q --disable-pip-version-check "pip-audit>=2.7"
+	@touch $@
+
+# Strict: a package that cannot be asked about is a failure, for else an audit without a network would find nothing.
+audit: .venv-audit/.installed $(VENV)/.dev-installed ## known weaknesses of the packages that kosambi and its tests use
+	$(BIN)/python -m pip freeze --exclude-editable > .venv-audit/requirements.txt
+	.venv-audit/bin/pip-audit --strict --progress-spinner off --disable-pip --no-deps -r .venv-audit/requirements.txt
+
 .venv-oldest/.installed: pyproject.toml tests/oldest.py
 	$(PYTHON) -m venv --clear .venv-oldest
 	.venv-oldest/bin/python tests/oldest.py > .venv-oldest/constraints.txt
@@ -101,5 +118,5 @@ docs: $(VENV)/.docs-installed ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) .venv-oldest site demo reproduction/output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-oldest .venv-audit fuzz-*.kosambi site demo reproduction/output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find src tests reproduction -name __pycache__ -type d -prune -exec rm -rf {} +

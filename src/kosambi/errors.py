@@ -48,6 +48,10 @@ class ProcessLimitError(RuntimeError):
     """The process is close to a limit of the system that compiling would exceed; the message says the remedy."""
 
 
+class ForkError(RuntimeError):
+    """The process is a fork of one in which JAX had begun to work, so that it would wait for ever; says the remedy."""
+
+
 class ConvergenceWarning(UserWarning):
     """A sampler stopped before its particles had forgotten where they began."""
 

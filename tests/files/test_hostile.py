@@ -280,6 +280,12 @@ HOSTILE = {
     "reference beyond the end": (lambda s, a: s.update({"root": {"object": 99}}), "does not come before it"),
     "negative reference": (lambda s, a: s.update({"root": {"object": -1}}), "does not come before it"),
     "long chain": (chain, "deep"),
+    "class that is null": (lambda s, a: s["objects"][0].update({"class": None}), "does not have"),
+    "NaN among inducing points": (
+        set_array("basis.PointBasis", "inducing_points", [[np.nan, 0.0], [0.0, 1.0]]),
+        "inducing_points must be finite",
+    ),
+    "infinite factor": (set_array("basis.PointBasis", "factor", np.diag([1.0, np.inf])), "factor must be finite"),
     "nested lists": (nested_lists, "deep"),
     "no root": (lambda s, a: {"objects": s["objects"]}, "parts"),
     "spec that is a list": (lambda s, a: [s], "parts"),

@@ -104,6 +104,17 @@ def test_equal_points_are_at_distance_zero_far_from_the_origin(rng):
     np.testing.assert_array_equal(distance, distance.T)
 
 
+@pytest.mark.parametrize("far", [1e16, 1e20, 1e150, 1e300, -1e308])
+@pytest.mark.parametrize("cls", [ko.kernels.SquaredExponential, ko.kernels.Matern32, ko.kernels.Matern52])
+def test_a_row_far_out_is_uncorrelated_and_leaves_the_others_alone(cls, far):
+    kernel, x, near = cls(0.7), np.array([[0.1], [0.5]]), np.array([[0.2], [-0.3]])
+    expected = kernel(x, near)
+    found = kernel(x, np.concatenate([near, [[far]]]))
+    np.testing.assert_allclose(found[:, :2], expected, rtol=1e-14)
+    np.testing.assert_array_equal(found[:, 2], 0.0)
+    np.testing.assert_allclose(kernel(np.concatenate([x, [[far]]]), near), [*expected, [0.0, 0.0]], rtol=1e-14)
+
+
 def test_far_off_inputs_lose_no_digits(rng):
     near = rng.integers(-8, 8, size=(20, 2)) / 8.0
     for kernel in (k.Matern12(0.3), k.SquaredExponential([0.3, 0.7])):

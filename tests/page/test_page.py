@@ -98,6 +98,21 @@ def test_nothing_is_fetched_or_run_and_names_stay_text(name):
     assert "made & measured" in found.text
 
 
+def test_the_policy_comes_first_and_allows_styles_and_pictures_in_the_page_only():
+    text = page("curve")
+    policy = next(a["content"] for a in Reader(text).named("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules == {
+        "default-src": "'none'",
+        "style-src": "'unsafe-inline'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    # A policy holds for what follows it.
+    assert text.index("Content-Security-Policy") < min(text.index("<title"), text.index("<style"), text.index("<body"))
+
+
 @pytest.mark.slow
 def test_names_of_columns_target_and_classes_are_shown_as_they_are():
     text = Reader(page("surface")).text

@@ -23,6 +23,7 @@ import numpy as np
 
 from kosambi._core.checks import is_traced
 from kosambi._core.compilation import cpu_options, use_cache
+from kosambi._core.processes import check_process
 from kosambi._core.programs import keep_few
 from kosambi._core.representation import representation
 from kosambi._core.types import Array, Key
@@ -78,6 +79,7 @@ def public(function: Function) -> Function:
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        check_process()
         if is_traced((args, kwargs)):
             return function(*args, **kwargs)
         # Concrete arguments give concrete results even inside somebody else's trace. Outside of one this is left out:
@@ -142,6 +144,7 @@ def _lifting(function: Function, options: Mapping[str, Any]) -> Function:
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        check_process()
         leaves, tree = jax.tree.flatten((args, kwargs))
         leaves = [_lift(leaf) for leaf in leaves]
         arrays = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]

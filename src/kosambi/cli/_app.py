@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from kosambi._version import __version__
-from kosambi.cli._exits import EPILOG, FAILURE, NOT_CONVERGED, guarded
+from kosambi.cli._exits import EPILOG, FAILURE, NOT_CONVERGED, WRONG_USAGE, guarded, print_failure
+
+# Of whichever click it is that typer brings.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+class _Commands(TyperGroup):
+    """Commands whose wrong usage is said as JSON too, where JSON was asked for."""
+
+    def invoke(self, ctx: Any) -> Any:
+        given = [*getattr(ctx, "_protected_args", ()), *ctx.args]
+        try:
+            return super().invoke(ctx)
+        except _UsageError as error:
+            if "--json" in given:
+                print_failure("UsageError", error.format_message(), WRONG_USAGE)
+            raise
+
 
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -37,8 +56,18 @@ class Learning(enum.StrEnum):
     average = "average"
 
 
+class BadRows(enum.StrEnum):
+    """What becomes of new rows that cannot be predicted."""
+
+    error = "error"
+    skip = "skip"
+    flag = "flag"
+
+
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on stdout, also if it fails, and nothing else.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary; warnings and errors stay.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error happened.")]
 Seed = Annotated[
@@ -142,7 +171,7 @@ def fit(
     debug: Debug = False,
 ) -> None:
     """Fit a model to a table, judge it on held-out rows, and write a run folder."""
-    with guarded(debug=debug):
+    with guarded(debug=debug, as_json=as_json):
         from kosambi.cli import _data, _fit, _screen
 
         rows = _data.DataRequest(
@@ -184,16 +213,23 @@ def predict(
     samples: Annotated[int, typer.Option(min=0, help="Posterior predictive draws, one per column.")] = 0,
     seed: Seed = 0,
     id_column: Annotated[str | None, typer.Option("--id", help="A column to copy beside the predictions.")] = None,
+    on_bad_row: Annotated[
+        BadRows,
+        typer.Option(
+            help="Rows that cannot be predicted (a level that training did not have, a word for a number, a missing "
+            "value): stop; leave them out; or write them without predictions and say why in the column `problem`."
+        ),
+    ] = BadRows.error,
     as_json: AsJson = False,
     force: Force = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Predict new rows: mean, standard deviation and prediction interval, or labels with their probabilities."""
-    with guarded(debug=debug):
+    with guarded(debug=debug, as_json=as_json):
         from kosambi.cli import _screen, _use
 
-        request = _use.PredictRequest(run, data, out, coverage, samples, seed, id_column, force)
+        request = _use.PredictRequest(run, data, out, coverage, samples, seed, id_column, force, on_bad_row.value)
         _use.predict(request, _screen.Screen(quiet=quiet, as_json=as_json))
 
 
@@ -210,7 +246,7 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Write the page of a run again."""
-    with guarded(debug=debug):
+    with guarded(debug=debug, as_json=as_json):
         from kosambi.cli import _screen, _use
 
         _use.report(run, out, _screen.Screen(quiet=quiet, as_json=as_json), force=force, show=show)
@@ -226,7 +262,7 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Make small tables, fit them, and write pages and a picture of a posterior with two modes."""
-    with guarded(debug=debug):
+    with guarded(debug=debug, as_json=as_json):
         from kosambi.cli import _demo, _screen
 
         _demo.demo(out, _screen.Screen(quiet=quiet, as_json=as_json), seed=seed, force=force)
@@ -245,7 +281,7 @@ def reproduce(arguments: Annotated[list[str] | None, typer.Argument()] = None) -
 @app.command(epilog=EPILOG)
 def doctor(as_json: AsJson = False, debug: Debug = False) -> None:
     """Say what is installed, what it runs on, and whether it computes what it should."""
-    with guarded(debug=debug):
+    with guarded(debug=debug, as_json=as_json):
         from kosambi.cli import _doctor, _screen
 
         with _screen.Screen(as_json=as_json).stage("check", "Checking"):

@@ -74,14 +74,19 @@ def load(request: DataRequest, note: Callable[[str], None]) -> Data:
     raw, notes = tables.without_row_numbers(raw)
     inputs = tuple(name for name in inputs if name in raw)
     table = tables.typed(raw, dict.fromkeys(request.categorical, "categorical"))
+    units = tables.units_of(raw, table)
+    notes = (*notes, *tables.mixed_notes(raw, table, inputs, request.categorical))
+    if request.target in units:
+        notes = (*notes, tables.unit_note(request.target, units[request.target]))
     table, dropped = _with_target(table, request)
     if not request.impute:
         tables.check_complete(_with_values(table[list(inputs)]))
     task = request.task if request.task in ("regression", "classification") else "auto"
     target = tables.read_target(table[request.target], task)  # type: ignore[arg-type]
+    dropped = (*dropped, *tables.leak_notes(table[list(inputs)], target))
     labels = target.values if target.task == "classification" else None
     drawn = split(len(table), labels, holdout=request.holdout, max_rows=request.max_rows, seed=request.seed)
-    schema, training, held_out, moved = _learned(table, inputs, drawn.training, drawn.held_out, request)
+    schema, training, held_out, moved = _learned(table, inputs, drawn.training, drawn.held_out, request, units)
     for text in (*notes, *dropped, *schema.notes, *moved):
         note(text)
     if target.hint and request.task == "auto":
@@ -119,12 +124,19 @@ def _with_target(table: Any, request: DataRequest) -> tuple[Any, tuple[str, ...]
 
 
 def _learned(
-    table: Any, inputs: tuple[str, ...], training: np.ndarray, held_out: np.ndarray, request: DataRequest
+    table: Any,
+    inputs: tuple[str, ...],
+    training: np.ndarray,
+    held_out: np.ndarray,
+    request: DataRequest,
+    units: dict[str, Any],
 ) -> tuple[tables.Schema, np.ndarray, np.ndarray, tuple[str, ...]]:
     """The schema of the training rows; rows whose levels occur nowhere else join them."""
 
     def schema_of(rows: np.ndarray) -> tables.Schema:
-        return tables.Schema.learn(table.iloc[rows], target=request.target, inputs=inputs, impute=request.impute)
+        return tables.Schema.learn(
+            table.iloc[rows], target=request.target, inputs=inputs, impute=request.impute, units=units
+        )
 
     schema = schema_of(training)
     if not len(held_out):

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from kosambi.errors import printable
 
-FAILURE, BAD_DATA, BAD_FILE, NOT_CONVERGED, INTERRUPTED, TERMINATED = 1, 3, 4, 5, 130, 143
+FAILURE, WRONG_USAGE, BAD_DATA, BAD_FILE, NOT_CONVERGED, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 5, 130, 143
 EPILOG = (
     "**Exit codes:** 0 fine · 1 unexpected failure · 2 wrong usage · 3 data that cannot be used · "
     "4 a file is in the way, unreadable or damaged · 5 not converged, with --strict only · 130 interrupted (Ctrl-C) · "
@@ -179,8 +179,11 @@ def partial_folder(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def guarded(*, debug: bool) -> Iterator[None]:
-    """Turn what a command raises into a message and an exit code; with `debug`, let it pass."""
+def guarded(*, debug: bool, as_json: bool = False) -> Iterator[None]:
+    """Turn what a command raises into a message and an exit code; with `debug`, let it pass.
+
+    Messages go to stderr; with `as_json`, a JSON object that says the same goes to stdout, where a result would be.
+    """
     import typer
 
     _ending.written.clear()
@@ -191,20 +194,32 @@ def guarded(*, debug: bool) -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         _tell()
+        if as_json:
+            print_failure("KeyboardInterrupt", _ending.text, _ending.code)
         raise typer.Exit(_ending.code) from None
     except BrokenPipeError:
         # Whoever read our output has seen enough; nothing more may be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except Exception as error:
-        if debug:
-            raise
         code = exit_code(error)
         text = str(error) or type(error).__name__
+        if as_json:
+            print_failure(type(error).__name__, text, code)
+        if debug:
+            raise
         if code == FAILURE:
             text = f"{type(error).__name__}: {text}\nAdd `--debug` to see where it happened."
         _say(f"Error: {text}")
         raise typer.Exit(code) from None
+
+
+def print_failure(kind: str, message: str, code: int) -> None:
+    """A failure as one JSON object on stdout: `{"error": {"kind": ..., "message": ..., "exit_code": ...}}`."""
+    import json
+
+    text = json.dumps({"error": {"kind": kind, "message": printable(message, lines=True), "exit_code": code}})
+    print(text, flush=True)
 
 
 def exit_code(error: Exception) -> int:

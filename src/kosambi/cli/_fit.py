@@ -17,6 +17,7 @@ from kosambi.cli._metrics import COVERAGE, Metrics, as_text, classification_metr
 from kosambi.cli._predictions import prediction_table
 from kosambi.cli._screen import Screen
 from kosambi.errors import FileError, InputError, printable
+from kosambi.tables import guarded_table
 
 CLASSIFICATION = ("bernoulli", "categorical")
 # Beyond so many training rows a fit is no longer a matter of a minute or two.
@@ -157,7 +158,7 @@ def _write(folder: Path, estimator: Any, data: Data, table: Any, record: dict[st
 
     save(estimator, folder / _run_folder.MODEL, rescue=False)
     if table is not None:
-        table.to_csv(folder / _run_folder.HELD_OUT, index=False)
+        guarded_table(table).to_csv(folder / _run_folder.HELD_OUT, index=False)
     if has_page:
         from kosambi import page
 

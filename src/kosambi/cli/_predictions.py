@@ -45,7 +45,12 @@ def prediction_table(estimator: Any, inputs: Any, *, coverage: float, samples: i
 
 
 def write_table(table: Any, out: Path, *, force: bool) -> None:
-    """Write a table as CSV, or as Parquet if the name says so; to stdout for `-`. A file is whole or not there."""
+    """Write a table as CSV, or as Parquet if the name says so; to stdout for `-`. A file is whole or not there.
+
+    In CSV, text that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+    if not is_parquet(out):
+        table = tables.guarded_table(table)
     if str(out) == "-":
         table.to_csv(sys.stdout, index=False)
         sys.stdout.flush()

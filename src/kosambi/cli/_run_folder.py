@@ -3,7 +3,7 @@
     run/model.kosambi   the fitted estimator (`kosambi.save`)
     run/held_out.csv    held-out rows with their predictions
     run/report.html     the page
-    run/run.json        everything else, with digests of the first two; written last
+    run/run.json        everything else, with digests of the first two and of itself; written last
 
 Everything is written into a folder beside the final one, flushed to disk, and renamed. Whoever looks sees no folder,
 the old one, or the new one. What a killed process left behind is removed by the next one.
@@ -25,9 +25,11 @@ from typing import Any
 from kosambi._core.writing import as_json, sync
 from kosambi._version import __version__
 from kosambi.cli._exits import committing, partial_folder
+from kosambi.cli._record import MAX_BYTES, is_sealed, sealed
 from kosambi.errors import FileError, printable
 
-FORMAT, FORMAT_VERSION = "kosambi run", 1
+FORMAT, FORMAT_VERSION, OLDEST_VERSION = "kosambi run", 2, 1
+"""Version 1, of kosambi 0.1.0, has no digest of the record, and its columns have no units."""
 MODEL, HELD_OUT, PAGE, RECORD = "model.kosambi", "held_out.csv", "report.html", "run.json"
 _OURS = {MODEL, HELD_OUT, PAGE, RECORD}
 _TRIAL_BYTES = 2**18
@@ -126,7 +128,9 @@ def write_record(folder: Path, record: dict[str, Any]) -> None:
     """The last file of a run: what was done, with digests of the others."""
     files = {name: digest(folder / name) for name in (MODEL, HELD_OUT) if (folder / name).exists()}
     whole = {"format": FORMAT, "format_version": FORMAT_VERSION, **as_json(record), "files": files}
-    (folder / RECORD).write_text(json.dumps(whole, indent=2, allow_nan=False, ensure_ascii=False) + "\n", "utf-8")
+    (folder / RECORD).write_text(
+        json.dumps(sealed(whole), indent=2, allow_nan=False, ensure_ascii=False) + "\n", "utf-8"
+    )
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -138,18 +142,26 @@ def read_record(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise FileError(f"There is no folder `{folder}`. Give a folder that `kosambi fit --out` wrote.")
     try:
+        if (folder / RECORD).stat().st_size > MAX_BYTES:
+            raise _damaged(folder, f"its `{RECORD}` has more than {MAX_BYTES} bytes")
         record = json.loads((folder / RECORD).read_text("utf-8"))
     except FileNotFoundError as error:
         raise _damaged(folder, f"it has no `{RECORD}`") from error
+    except FileError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise _damaged(folder, f"its `{RECORD}` cannot be read") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise _damaged(folder, f"its `{RECORD}` is none of kosambi's")
-    if record.get("format_version") != FORMAT_VERSION:
+    version: Any = record.get("format_version")
+    if version not in range(OLDEST_VERSION, FORMAT_VERSION + 1) or isinstance(version, bool):
         raise FileError(
             f"`{folder}` is a run of format {str(record.get('format_version'))[:20]}, and kosambi {__version__} reads "
-            f"format {FORMAT_VERSION}. Use the version that wrote it, {str(record.get('kosambi_version'))[:20]}."
+            f"formats {OLDEST_VERSION} to {FORMAT_VERSION}. Use the version that wrote it, "
+            f"{str(record.get('kosambi_version'))[:20]}."
         )
+    if version > OLDEST_VERSION and not is_sealed(record):
+        raise _damaged(folder, f"its `{RECORD}` is not the one that was written")
     files = record.get("files")
     if not isinstance(files, dict) or MODEL not in files or not set(files) <= {MODEL, HELD_OUT}:
         raise _damaged(folder, f"its `{RECORD}` does not say which files it has")

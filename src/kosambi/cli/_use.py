@@ -10,10 +10,12 @@ from typing import Any
 from kosambi import tables
 from kosambi._core.writing import write_atomically
 from kosambi.cli import _run_folder
+from kosambi.cli._bad_rows import flagged, usable_rows
 from kosambi.cli._data import encoded
 from kosambi.cli._exits import committing
 from kosambi.cli._fit import check_matplotlib, page_words, target_values
 from kosambi.cli._predictions import check_free, prediction_table, write_table
+from kosambi.cli._record import model_problem, problem_of
 from kosambi.cli._screen import Screen
 from kosambi.errors import FileError, InputError
 
@@ -32,11 +34,16 @@ def load_run(folder: Path) -> Run:
     from kosambi.files import load
 
     record = _run_folder.read_record(folder)
+    problem = problem_of(record)
     try:
         schema = tables.Schema.from_dict(record.get("schema"))
     except InputError as error:
         raise FileError(f"`{folder}` is damaged: its schema cannot be read. {error}") from error
-    return Run(record, schema, load(folder / _run_folder.MODEL))
+    estimator = None if problem else load(folder / _run_folder.MODEL)
+    problem = problem or model_problem(estimator, schema.labels)
+    if problem is not None:
+        raise FileError(f"`{folder}` is damaged: {problem}. Fit again, or copy the run again from where it came from.")
+    return Run(record, schema, estimator)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +58,7 @@ class PredictRequest:
     seed: int = 0
     id_column: str | None = None
     force: bool = False
+    on_bad_row: str = "error"
 
 
 def predict(request: PredictRequest, screen: Screen) -> None:
@@ -63,11 +71,19 @@ def predict(request: PredictRequest, screen: Screen) -> None:
         run = load_run(request.run)
     with screen.stage("read", f"Reading {request.data.name}"):
         table, ids = _new_rows(run.schema, request)
-        inputs = encoded(run.schema, table)
+        inputs, faults = usable_rows(run.schema, run.estimator, table, request.on_bad_row)
+    is_good = faults == ""
+    if not is_good.all():
+        did = "left out" if request.on_bad_row == "skip" else "written without predictions"
+        screen.say(f"Warning: {tables.first_of(faults)}. They are {did}: {tables.listed(faults)}.", always=True)
     with screen.stage("predict", f"Predicting {len(inputs)} rows"):
         predictions = prediction_table(
             run.estimator, inputs, coverage=request.coverage, samples=request.samples, seed=request.seed
         )
+    if request.on_bad_row == "flag":
+        predictions = flagged(predictions, faults)
+    elif ids is not None:
+        ids = ids[is_good]
     if ids is not None:
         if ids.name in predictions:
             raise InputError(f"`--id {ids.name}` has the name of a column of predictions. Rename it in the data.")
@@ -76,6 +92,7 @@ def predict(request: PredictRequest, screen: Screen) -> None:
         write_table(predictions, request.out, force=request.force)
     if str(request.out) != "-":
         found = {"out": str(request.out), "rows": len(predictions), "columns": list(predictions.columns)}
+        found["bad_rows"] = int((~is_good).sum())
         screen.result(f"{len(predictions)} predictions are in {request.out}", found | {"seconds": screen.seconds})
 
 
@@ -123,6 +140,8 @@ def _held_out(run: Run, folder: Path) -> tuple[Any, Any]:
     as_text = [name for name, kind in run.schema.kinds.items() if kind == "categorical"]
     if hasattr(run.estimator, "classes_"):
         as_text.append(run.schema.target)
-    wanted = [*run.schema.names, run.schema.target]
-    table = tables.read(path, columns=wanted, text=as_text, separator=",")
+    # As it was written: with an apostrophe before what looks like a formula, names included.
+    wanted = [tables.guarded(name) for name in (*run.schema.names, run.schema.target)]
+    table = tables.read(path, columns=wanted, text=[tables.guarded(name) for name in as_text], separator=",")
+    table = tables.unguarded_table(table)
     return encoded(run.schema, table), target_values(table[run.schema.target], run.estimator)

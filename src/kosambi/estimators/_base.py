@@ -8,17 +8,19 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kosambi._core.checks import as_count
 from kosambi._core.parameters import nested_params, with_params
 from kosambi._core.precision import host_generator
+from kosambi._core.processes import check_process
 from kosambi._core.types import Array, Key
 from kosambi.errors import DataWarning, InputError
 from kosambi.estimators._fit import fitted
+from kosambi.estimators._inputs import is_near, standardised, validated
 from kosambi.estimators._learn import Settings
 from kosambi.estimators._rows import extreme_cells, location_and_scale, merged, padded_inputs
 from kosambi.likelihoods import AbstractLikelihood
@@ -58,7 +60,8 @@ class AbstractEstimator(BaseEstimator):
             )
         rows = merged(x, y, weights)
         self.x_mean_, self.x_scale_ = location_and_scale(rows.x, rows.weights)
-        rows = type(rows)((rows.x - self.x_mean_) / self.x_scale_, rows.y, rows.weights)
+        names = getattr(self, "feature_names_in_", None)
+        rows = type(rows)(standardised(rows.x, self.x_mean_, self.x_scale_, names), rows.y, rows.weights)
         key = random_key(self.random_state)
         self.posterior_, self.fit_report_ = fitted(key, settings, likelihood, rows, *target_units)
         self.report_ = self.posterior_.report
@@ -109,8 +112,19 @@ class AbstractEstimator(BaseEstimator):
     def transform_inputs(self, X: Any) -> Float[np.ndarray, "N D"]:
         """The inputs as `posterior_` knows them: in standard deviations from the mean of the training rows."""
         check_is_fitted(self, "posterior_")
-        x = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.ascontiguousarray((x - self.x_mean_) / self.x_scale_)
+        x = validated(self, X, reset=False, dtype=np.float64)
+        return standardised(x, self.x_mean_, self.x_scale_, getattr(self, "feature_names_in_", None))
+
+    def is_within_reach(self, X: Any) -> Bool[np.ndarray, "n D"]:
+        """Whether each cell lies near enough to the training rows for anything to be computed.
+
+        Rows with a cell that does not, 1e150 standard deviations away, are refused by all predictions.
+
+        Arguments:
+            X: (n, D).
+        """
+        check_is_fitted(self, "posterior_")
+        return is_near(validated(self, X, reset=False, dtype=np.float64), self.x_mean_, self.x_scale_)
 
     def predict_distribution(self, X: Any) -> Prediction:
         """The distributions of f and of an observation at the rows of X, as `kosambi.Prediction`, in the units of y.
@@ -191,6 +205,7 @@ def random_key(random_state: Any, purpose: int = 0) -> Key:
     >>> bool(jax.random.key_data(random_key(3))[1] == jax.random.key_data(random_key(3))[1])
     True
     """
+    check_process()
     if isinstance(random_state, np.random.Generator):
         seed = int(random_state.integers(2**31))
     else:

@@ -51,11 +51,15 @@ def location_and_scale(
     values: Float[np.ndarray, " N *D"], weights: Float[np.ndarray, " N"]
 ) -> tuple[Float[np.ndarray, " *D"], Float[np.ndarray, " *D"]]:
     """Weighted means and standard deviations; a deviation of one where all values are equal."""
-    mean = np.asarray(np.average(values, axis=0, weights=weights))
-    deviation = np.sqrt(np.average(np.square(values - mean), axis=0, weights=weights))
+    largest = np.max(np.abs(values), axis=0, initial=0.0)
+    # In units of a power of two, which changes no digit, so that squares of 1e200 and of 1e-200 are numbers.
+    exponent = np.frexp(largest)[1]
+    small = np.ldexp(values, -exponent)
+    mean = np.asarray(np.average(small, axis=0, weights=weights))
+    deviation = np.sqrt(np.average(np.square(small - mean), axis=0, weights=weights))
     # Rounding of the mean leaves a deviation of about this size where there is none.
-    floor = 1e-13 * np.max(np.abs(values), axis=0, initial=0.0)
-    return mean, np.where(deviation > floor, deviation, 1.0)
+    varies = deviation > 1e-13 * np.ldexp(largest, -exponent)
+    return np.asarray(np.ldexp(mean, exponent)), np.where(varies, np.ldexp(deviation, exponent), 1.0)
 
 
 def extreme_cells(x: Float[np.ndarray, "N D"]) -> str | None:
@@ -67,10 +71,12 @@ def extreme_cells(x: Float[np.ndarray, "N D"]) -> str | None:
     >>> extreme_cells(x)
     'Column 0 has -999 in row 3, 212 times as far from the median as the quartiles are.'
     """
-    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
+    # Smaller by a power of two, so that differences of the largest numbers are numbers.
+    near = np.ldexp(x, -2)
+    low, middle, high = np.quantile(near, [0.25, 0.5, 0.75], axis=0)
     half = 0.5 * (high - low)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        times = np.where(half > 0, np.abs(x - middle) / half, 0.0)
+    with np.errstate(all="ignore"):
+        times = np.where(half > 0, np.abs(near - middle) / half, 0.0)
     found = np.argwhere(times > EXTREME)
     if not len(found):
         return None

@@ -9,11 +9,12 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from kosambi._core.checks import as_level
 from kosambi.errors import InputError
 from kosambi.estimators._base import AbstractEstimator
+from kosambi.estimators._inputs import validated
 from kosambi.estimators.regressor import checked_weights
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Categorical
@@ -95,7 +96,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProjectedLangevinClassifier:
         """Learn from rows of X (n, D) and labels y (n,), each counting `sample_weight` times."""
-        x, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        x, y = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         weights = checked_weights(sample_weight, x)
         y = column_or_1d(y)
@@ -168,7 +169,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
     def predict_log_density(self, X: Any, y: Any) -> Float[np.ndarray, " n"]:
         """The log probability of the label y (n,) at each row; −∞ for a label that was not in the data."""
         check_is_fitted(self, "posterior_")
-        _, y = validate_data(self, X, y, reset=False, dtype=np.float64)
+        _, y = validated(self, X, y, reset=False, dtype=np.float64)
         table = self.predict_log_proba(X)
         number = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         known = self.classes_[number] == y

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from kosambi.errors import InputError
 from kosambi.estimators._base import COVARIANCE, AbstractEstimator, random_key
+from kosambi.estimators._inputs import check_units, for_equal_observations, refuse_masked, validated
 from kosambi.estimators._models import as_likelihood, in_units
 from kosambi.estimators._rows import has_covariance, latent_covariance, location_and_scale
 from kosambi.kernels import AbstractKernel
@@ -97,7 +98,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         hyperparameters of a noise in the units of y are learned, weights above one count as one, as do copies of a row,
         unless y is rounded coarsely: observations that agree to the last digit would say that there is no noise.
         """
-        x, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=True)
+        x, y = validated(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=True)
         weights = checked_weights(sample_weight, x)
         likelihood = as_likelihood(self.likelihood)
         if likelihood.num_labels is not None:
@@ -110,10 +111,12 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
                 "`sample_weight`, or `kosambi.infer`."
             )
         y = np.asarray(likelihood.check(y))
+        likelihood = for_equal_observations(likelihood, y[weights > 0])
         units = (0.0, 1.0)
         if in_units(likelihood, 0.0, 1.0) is not None:
             location, scale = location_and_scale(y[weights > 0], weights[weights > 0])
             units = (float(location), float(scale))
+            check_units(y, units[1])
             if isinstance(self.likelihood, AbstractLikelihood):
                 # Its parameters were given for y as it is.
                 likelihood = in_units(likelihood, -units[0] / units[1], 1.0 / units[1]) or likelihood
@@ -147,7 +150,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
     def predict_log_density(self, X: Any, y: Any) -> Float[np.ndarray, " n"]:
         """The log density, or log probability of a count, of an observation y (n,) at each row, in the units of y."""
         check_is_fitted(self, "posterior_")
-        _, y = validate_data(self, X, y, reset=False, dtype=np.float64, y_numeric=True)
+        _, y = validated(self, X, y, reset=False, dtype=np.float64, y_numeric=True)
         return self._in_blocks(X, lambda prediction, part: prediction.log_density(part), y)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Float[np.ndarray, "n S"]:
@@ -173,6 +176,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
 
 def checked_weights(sample_weight: Any, x: np.ndarray) -> Float[np.ndarray, " n"]:
     """Weights of the rows, ones when None; refused if none is positive."""
+    refuse_masked("sample_weight", sample_weight)
     weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     if not np.any(weights > 0):
         raise InputError("`sample_weight` is zero everywhere. Give some row a positive weight.")

@@ -122,7 +122,7 @@ def _problem(made: Any) -> str | None:
         return None if np.shape(made.constant) == () else "its constant must be a number"
     if isinstance(made, Particles):
         fits = made.distribution is None or made.distribution.mean.shape == made.whitened.shape[1:]
-        return None if fits else "the distribution has another size than the particles"
+        return _not_finite(made, "whitened") if fits else "the distribution has another size than the particles"
     if isinstance(made, Target):
         return _target_problem(made)
     if isinstance(made, Posterior):
@@ -158,7 +158,18 @@ def _mixture_problem(measure: MixtureMeasure) -> str | None:
     return None if len(columns) == 1 else f"its components have {sorted(columns)} columns"
 
 
+def _not_finite(made: Any, *fields: str) -> str | None:
+    """Which of some arrays holds NaN or infinity: predictions would be NaN, and nothing would say why."""
+    for name in fields:
+        value = getattr(made, name, None)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.all(np.isfinite(value)):
+            return f"its {name} must be finite, and {int(np.sum(~np.isfinite(value)))} of the numbers are not"
+    return None
+
+
 def _basis_problem(basis: AbstractBasis) -> str | None:
+    if (problem := _not_finite(basis, *fields_of(type(basis)))) is not None:
+        return problem
     tolerance = basis.tolerance  # type: ignore[attr-defined]
     if tolerance.shape != () or tolerance.dtype != np.float64:
         return "its tolerance must be a number"
@@ -196,6 +207,8 @@ def _neighborhood_problem(target: Target) -> str | None:
 
 def _target_problem(target: Target) -> str | None:
     size, likelihood, term = target.basis.size, target.likelihood, target.term
+    if (problem := _not_finite(target, "x", "inverse_root")) is not None:
+        return problem
     if target.kind not in ("projected", "optimal", "neighbors"):
         return f"its potential must be projected, optimal or neighbors, and is {target.kind!r}"
     if (problem := _neighborhood_problem(target)) is not None:

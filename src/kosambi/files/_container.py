@@ -30,6 +30,8 @@ from kosambi.files._registry import FaultError
 
 MAX_HEADER = 2**26
 """Bytes of the header, specification included; that of a posterior has some ten thousand."""
+MAX_SPECIFICATION = MAX_HEADER // 4
+"""Characters of the specification, which as Python objects takes up to thirty times as many bytes."""
 _KEYS = {"format", "format_version", "kosambi_version", "spec", "sha256"}
 _BLOCK = 2**20
 _DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -83,6 +85,8 @@ def opened(path: str) -> Iterator[Opened]:
         header, start = _header(file, size)
         metadata = header.pop("__metadata__", None)
         version = _checked_version(metadata)
+        if len(metadata["spec"]) > MAX_SPECIFICATION:
+            raise FaultError(f"its specification has more than {MAX_SPECIFICATION} characters. {_DAMAGED}")
         places = _places(header, start, size)
         if _digest(version, metadata["spec"], file, places) != metadata["sha256"]:
             raise FaultError(f"its contents do not have its SHA-256 digest, so it is damaged. {_DAMAGED}")
@@ -133,7 +137,9 @@ def _places(header: dict[str, Any], start: int, size: int) -> dict[str, Place]:
             raise FaultError(f"its header does not say where array {name!r} is. {_DAMAGED}")
         # Of whole numbers without a limit, so that no product wraps around.
         wanted, given = math.prod(shape) * DTYPES[dtype].itemsize, offsets[1] - offsets[0]
-        if math.prod(n for n in shape if n) >= 2**59 or wanted != given or offsets[1] > size - start:
+        # An axis beside one of length zero takes no memory here, but what has a number for each of its places would.
+        is_endless = math.prod(n for n in shape if n) >= 2**59 or max(shape, default=0) > size
+        if is_endless or wanted != given or offsets[1] > size - start:
             raise FaultError(
                 f"array {name!r} of shape {tuple(shape)} needs {wanted} bytes, and the file has {size - start} bytes "
                 f"of data, {given} of them for it: it was cut off or is damaged. {_DAMAGED}"
@@ -213,8 +219,10 @@ def _digest(version: int, specification: str, file: BinaryIO, places: Mapping[st
 def write(path: str, specification: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write a file in one go: whoever looks sees the old one or the new one, never a part; raises `OSError`."""
     spec = json.dumps(specification, allow_nan=False, separators=(",", ":"))
-    if len(spec) > MAX_HEADER // 4:
-        raise InputError(f"`save` describes an object in at most {MAX_HEADER // 4} bytes. This one takes {len(spec)}.")
+    if len(spec) > MAX_SPECIFICATION:
+        raise InputError(
+            f"`save` describes an object in at most {MAX_SPECIFICATION} bytes. This one takes {len(spec)}."
+        )
     digest = _start_digest(FORMAT_VERSION, spec)
     for name in sorted(arrays):
         array = arrays[name]

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kosambi.files._annotations import ArrayRef, Axes, NodeRef, fits
+from kosambi.files._budget import Budget, shortened
 from kosambi.files._checks import check_object
 from kosambi.files._encode import MAX_DEPTH
 from kosambi.files._older import declared_defaults, present_fields, present_name
@@ -56,6 +57,7 @@ def plan(specification: Any, arrays: Mapping[str, ArrayRef], custom: Mapping[str
     for number, entry in enumerate(_objects(specification)):
         reader.add(number, entry)
     root, _ = reader.value(specification["root"], "the root")
+    reader.budget.spend()
     if reader.unused:
         raise FaultError(f"it holds arrays that belong to nothing: {', '.join(sorted(reader.unused)[:5])}")
     if reader.orphans - {root.number if isinstance(root, NodeRef) else -1}:
@@ -119,6 +121,7 @@ class _Reader:
         self.nodes: list[Node] = []
         self.unused = set(arrays)
         self.orphans: set[int] = set()
+        self.budget = Budget(arrays)
 
     def add(self, number: int, entry: Any) -> None:
         """One more object, made of those before it."""
@@ -140,12 +143,13 @@ class _Reader:
                 raise FaultError(f"{where} is {_described(fields[name])}, which is not {_readable(annotation)}")
         if deepest >= MAX_DEPTH:
             raise FaultError(f"its objects lie more than {MAX_DEPTH} deep")
+        self.budget.spend()
         self.nodes.append(Node(cls, fields, deepest + 1))
         self.orphans.add(number)
 
     def _class(self, entry: dict[str, Any]) -> type:
-        name = entry.get("class")
-        if name is not None:
+        if "class" in entry:
+            name = entry["class"]
             if not isinstance(name, str) or present_name(name) not in registry():
                 raise FaultError(f"it asks for the class {name!r}, which this version of kosambi does not have")
             return registry()[present_name(name)]
@@ -204,6 +208,7 @@ class _Reader:
             if not 0 <= content < len(self.nodes):
                 raise FaultError(f"{where} refers to object {content}, which does not come before it")
             self.orphans.discard(content)
+            self.budget.refer(content)
             return NodeRef(content, self.nodes[content].cls), self.nodes[content].depth
         if tag in ("tuple", "list", "dict") and isinstance(content, list):
             return self._container(tag, content, where, level)
@@ -213,6 +218,7 @@ class _Reader:
         if name not in self.arrays:
             raise FaultError(f"{where} refers to the array {name!r}, which is missing")
         self.unused.discard(name)
+        self.budget.hold(name)
         array = self.arrays[name]
         if is_scalar and array.shape != ():
             raise FaultError(f"{where} is a number, and the file gives an array of shape {array.shape}")
@@ -220,12 +226,13 @@ class _Reader:
 
     def _container(self, tag: str, content: list[Any], where: str, level: int) -> tuple[Any, int]:
         if tag != "dict":
-            pairs = [self.value(item, f"{where}[{i}]", level + 1) for i, item in enumerate(content)]
+            pairs = [self.value(item, shortened(f"{where}[{i}]"), level + 1) for i, item in enumerate(content)]
             items = [item for item, _ in pairs]
             return (tuple(items) if tag == "tuple" else items), max((d for _, d in pairs), default=0)
         if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in content):
             raise FaultError(f"{where} is not a dictionary with text for keys")
-        entries = {key: self.value(item, f"{where}[{key!r}]", level + 1) for key, item in content}
+        places = ((key, item, shortened(f"{where}[{key!r}]")) for key, item in content)
+        entries = {key: self.value(item, place, level + 1) for key, item, place in places}
         if len(entries) != len(content):
             raise FaultError(f"{where} has a key twice")
         return {key: item for key, (item, _) in entries.items()}, max((d for _, d in entries.values()), default=0)

@@ -19,6 +19,8 @@ from kosambi.samplers import AbstractSampler
 _KINDS = {"regressor": "ProjectedLangevinRegressor", "classifier": "ProjectedLangevinClassifier"}
 # Types of labels, as NumPy writes them: text, whole numbers, numbers, Boolean values, and text as Python objects.
 _LABEL_KINDS = "UiufbO"
+# Labels of text are padded to the longest one: bytes that this may take, and for each character that a file holds.
+_PADDED, _PADDED_EACH = 2**24, 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,6 +67,9 @@ class SavedEstimator:
             return None
         if len(self.labels) != likelihood.num_labels or len(set(self.labels)) != len(self.labels):
             return "the labels are not one per class"
+        text, longest = sum(map(len, self.labels)), max(map(len, self.labels))
+        if 4 * len(self.labels) * longest > _PADDED + _PADDED_EACH * text:
+            return f"it has {len(self.labels)} labels, one with {longest} characters, too many to be padded to that"
         try:
             _as_labels(self.labels, self.label_type)
         except (TypeError, ValueError):
@@ -136,7 +141,8 @@ def _label_type(labels: np.ndarray) -> str:
         labels.dtype.kind == "O" and not all(isinstance(label, str) for label in labels)
     ):
         raise InputError(f"`save` stores labels that are numbers or text. These are of type {labels.dtype}.")
-    return labels.dtype.str
+    # As wide as the labels need, which may be less than the array that they come from.
+    return np.array(labels.tolist()).dtype.str if labels.dtype.kind == "U" else labels.dtype.str
 
 
 def _as_labels(labels: tuple[str, ...], kind: str | None) -> np.ndarray:
@@ -147,4 +153,5 @@ def _as_labels(labels: tuple[str, ...], kind: str | None) -> np.ndarray:
         return np.array(labels, dtype=object)
     if dtype.kind == "b":
         return np.array([label == "True" for label in labels])
-    return np.array(labels).astype(dtype)
+    # Text is as wide as it is: a width that a file names would be memory for the asking.
+    return np.array(labels) if dtype.kind == "U" else np.array(labels).astype(dtype)

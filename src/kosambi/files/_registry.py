@@ -169,7 +169,15 @@ def fields_of(cls: type) -> Mapping[str, Any]:
     """The fields of a class and their annotations; `Any` for a class of the user's, whom nothing held to them."""
     if cls in _PLAIN:
         return _PLAIN[cls]
-    hints = typing.get_type_hints(cls) if cls in names() else {}
+    if cls in names():
+        return _declared(cls)
+    return types.MappingProxyType(dict.fromkeys(_field_names(cls), Any))
+
+
+@functools.cache
+def _declared(cls: type) -> Mapping[str, Any]:
+    """The fields of a class of kosambi's; kept, since a file may name a class a hundred thousand times."""
+    hints = typing.get_type_hints(cls)
     return types.MappingProxyType({name: hints.get(name, Any) for name in _field_names(cls)})
 
 

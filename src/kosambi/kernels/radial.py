@@ -24,6 +24,11 @@ from kosambi._core.types import Array, Key
 from kosambi.kernels.stationary import AbstractRadial
 
 
+def _below_infinity(s: Float[Array, "..."]) -> Float[Array, "..."]:
+    """s, or a huge number where it is infinite: a polynomial in it times e^{−√s} is then 0 and not ∞ · 0."""
+    return jnp.minimum(s, 1e-3 * np.finfo(s.dtype).max)
+
+
 @jax.custom_jvp
 def matern12(s: Float[Array, "..."]) -> Float[Array, "..."]:
     """g₀(s) = e^{−√s}."""
@@ -33,6 +38,7 @@ def matern12(s: Float[Array, "..."]) -> Float[Array, "..."]:
 @jax.custom_jvp
 def matern32(s: Float[Array, "..."]) -> Float[Array, "..."]:
     """g₁(s) = (1 + √s) e^{−√s}."""
+    s = _below_infinity(s)
     t = jnp.sqrt(s)
     return (1.0 + t) * jnp.exp(-t)
 
@@ -40,6 +46,7 @@ def matern32(s: Float[Array, "..."]) -> Float[Array, "..."]:
 @jax.custom_jvp
 def matern52(s: Float[Array, "..."]) -> Float[Array, "..."]:
     """g₂(s) = (1 + √s + s/3) e^{−√s}."""
+    s = _below_infinity(s)
     t = jnp.sqrt(s)
     return (1.0 + t + s / 3.0) * jnp.exp(-t)
 

@@ -224,8 +224,10 @@ class AbstractRadial(AbstractStationary):
         """variance · correlation(s)."""
         x, z = select(x, self.active_dims), select(z, self.active_dims)
         if z.shape[0] > 0:
-            # A common shift changes no distance; without it, scaling would round away digits of far-off inputs.
-            centre = jax.lax.stop_gradient(jnp.mean(z, axis=0))
+            # A common shift changes no distance; without it, scaling would round away digits of far-off inputs. Not by
+            # the mean, which a single row at 1e20 moves so far that all others lose theirs: by the number nearest to
+            # zero between the smallest and the largest.
+            centre = jax.lax.stop_gradient(jnp.clip(0.0, jnp.min(z, axis=0), jnp.max(z, axis=0)))
             x, z = x - centre, z - centre
         return self.variance * self.correlation(squared_distance(x / self.lengthscale, z / self.lengthscale))
 

@@ -21,7 +21,7 @@ from kosambi._core.precision import compiled, lift, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis import AbstractBasis
 from kosambi.basis.base import Explained
-from kosambi.errors import InputError, SupportWarning
+from kosambi.errors import InputError, NumericalError, SupportWarning
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior.prediction import Prediction
 from kosambi.priors import GaussianRandomElement
@@ -148,9 +148,24 @@ def _predict(
     largest_variance: float,
 ) -> Prediction:
     latent = latent_distribution(target, particles, x)
+    _check_numbers(latent, x)
     support = np.clip(latent.prior_variance / largest_variance, 0.0, 1.0)
     is_known = is_noise_given or likelihood.num_rows is None
     return Prediction(likelihood, latent.means, latent.deviation, support, is_noise_known=is_known)
+
+
+def _check_numbers(latent: Latent, x: Float[Array, "N D"]) -> None:
+    """Raise where f has no distribution that is one, instead of handing NaN over in silence."""
+    is_number = np.isfinite(np.sum(latent.means, axis=(0, *range(2, latent.means.ndim)))) & np.isfinite(
+        latent.deviation
+    )
+    if not is_number.all():
+        row = int(np.argmin(is_number))
+        raise NumericalError(
+            f"`predict` found no number at {int(np.sum(~is_number))} of {len(x)} inputs; the first is row {row}, "
+            f"{np.array2string(np.asarray(x[row]), threshold=6, precision=4)}. Inputs so far out, or lengthscales so "
+            "short, leave the range of floating point: correct these rows, or rescale the inputs."
+        )
 
 
 def _checked(target: Target, x_new: ArrayLike, noise: ArrayLike | None) -> tuple[Array, AbstractLikelihood]:

@@ -7,8 +7,12 @@ missing value), so that new rows are coded the same way. It is plain JSON. Readi
 `pip install kosambi[cli]`.
 """
 
+from kosambi.tables._bad_rows import first_of, listed
+from kosambi.tables._guard import guarded, guarded_table, unguarded_table
+from kosambi.tables._leaks import leak_notes
 from kosambi.tables._names import as_known, choose_columns
 from kosambi.tables._read import column_names, pyarrow_modules, read
+from kosambi.tables._remarks import mixed_notes, unit_note, units_of
 from kosambi.tables._schema import Column, Schema
 from kosambi.tables._target import Target, read_target
 from kosambi.tables._typed import check_complete, kind_of, typed, without_row_numbers
@@ -21,10 +25,19 @@ __all__ = [
     "check_complete",
     "choose_columns",
     "column_names",
+    "first_of",
+    "guarded",
+    "guarded_table",
     "kind_of",
+    "leak_notes",
+    "listed",
+    "mixed_notes",
     "pyarrow_modules",
     "read",
     "read_target",
     "typed",
+    "unguarded_table",
+    "unit_note",
+    "units_of",
     "without_row_numbers",
 ]

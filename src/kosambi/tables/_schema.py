@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from kosambi.errors import InputError
+from kosambi.tables._bad_rows import check_units, row_faults
+from kosambi.tables._formats import THOUSANDS, Written
 from kosambi.tables._names import as_known, quoted
+from kosambi.tables._remarks import mixed_note, unit_note, units_of
 from kosambi.tables._typed import KINDS, Kind, check_complete, kind_of, typed
 
 MISSING = "(missing)"
@@ -35,6 +38,8 @@ class Column:
     """What stands for a missing number: the median of the others. None when imputation was not asked for."""
     has_indicator: bool = False
     """Whether a further column says where numbers were missing."""
+    unit: str | None = None
+    """How numbers were written in the training table: %, a currency's symbol, `1,234` for thousands, None for plain."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -76,7 +81,15 @@ class Schema:
         return {column.name: column.kind for column in self.columns}
 
     @classmethod
-    def learn(cls, table: Any, *, target: str, inputs: Sequence[str], impute: bool = False) -> Schema:
+    def learn(
+        cls,
+        table: Any,
+        *,
+        target: str,
+        inputs: Sequence[str],
+        impute: bool = False,
+        units: Mapping[str, Written] | None = None,
+    ) -> Schema:
         """Look at the inputs of a training table.
 
         Numbers stay as they are, Boolean values become 0 and 1, and text is one-hot encoded: a column of 0 and 1 per
@@ -88,6 +101,7 @@ class Schema:
             target: the name of the column that is predicted; the table need not have it.
             inputs: the names of the input columns.
             impute: whether to fill in missing inputs.
+            units: how numbers were written, as `units_of` finds it, where `table` has been through `typed` already.
 
         Raises:
             InputError: missing values without `impute`, columns that look like identifiers, or no column that varies.
@@ -103,6 +117,7 @@ class Schema:
                [5., 0., 0.]])
         """
         frame = typed(table[list(inputs)])
+        written = units_of(table[list(inputs)], frame) if units is None else units
         columns, notes = [], []
         for name in inputs:
             values = frame[name]
@@ -111,6 +126,9 @@ class Schema:
                 notes.append(_left_out(name, distinct, int(values.isna().sum())))
                 continue
             columns.append(_learned(name, values, impute))
+            if name in written and columns[-1].kind == "numeric":
+                columns[-1] = dataclasses.replace(columns[-1], unit=written[name].unit)
+                notes.append(unit_note(name, written[name]))
         if not columns:
             raise InputError(
                 f"None of the input columns varies: {quoted(list(inputs))}. Give a table whose inputs differ by row."
@@ -130,6 +148,7 @@ class Schema:
         names = [str(name) for name in table.columns]
         for name in self.names:
             as_known(name, names)
+        check_units(self.columns, table, is_raw=False)
         frame = typed(table[list(self.names)], self.kinds)
         if not self.impute:
             check_complete(frame, _FILL)
@@ -144,6 +163,30 @@ class Schema:
             if column.kind != "numeric":
                 known &= np.isin(_levels(frame[column.name]), column.levels)
         return known
+
+    def faults(self, table: Any) -> np.ndarray:
+        """(N,) texts: why a row of a table as `read` gives it cannot be coded; empty for rows that can.
+
+        Raises:
+            InputError: a column is not there, or is written in another unit than in training.
+
+        >>> schema = Schema("y", (Column("c", "categorical", ("u", "v")),))
+        >>> import pandas as pd
+        >>> schema.faults(pd.DataFrame({"c": ["u", "w", None]})).tolist()
+        ['', '`c` is `w`, which was not there in training', '`c` is missing']
+        """
+        self.check_units(table)
+        return row_faults(self.columns, table, impute=self.impute)
+
+    def check_units(self, table: Any) -> None:
+        """Refuse a table as `read` gives it whose numbers are written in another unit than those of the training rows.
+
+        Raises:
+            InputError: a column is not there, or has percent where it had none, or dollars where it had euros.
+        """
+        for name in self.names:
+            as_known(name, [str(name) for name in table.columns])
+        check_units(self.columns, table, is_raw=True)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain lists and dictionaries, for JSON."""
@@ -187,7 +230,7 @@ def _learned(name: str, values: Any, impute: bool) -> Column:
     if len(present) > 2 and (len(present) == num_rows or (len(present) > 10 and len(present) >= 0.8 * num_rows)):
         raise InputError(
             f"Column `{name}` has {len(present)} different texts in {num_rows} rows, so it looks like an identifier. "
-            f"Leave it out: `--drop {name}`."
+            f"Leave it out: `--drop {name}`. {mixed_note(name, values)}".rstrip()
         )
     if len(present) > MAX_LEVELS:
         raise InputError(
@@ -228,8 +271,16 @@ def _coded(column: Column, values: Any) -> np.ndarray:
 
 
 def _column_from(entry: object) -> Column:
-    kinds = {"name": str, "kind": str, "levels": list, "fill": (float, int, type(None)), "has_indicator": bool}
-    fields = _fields(entry, kinds, "a column of a schema")
+    kinds: dict[str, Any] = {
+        "name": str,
+        "kind": str,
+        "levels": list,
+        "fill": (float, int, type(None)),
+        "has_indicator": bool,
+    }
+    # Runs of format 1 have no units.
+    entry = {"unit": None} | entry if isinstance(entry, dict) else entry
+    fields = _fields(entry, kinds | {"unit": (str, type(None))}, "a column of a schema")
     name, kind, levels, fill = fields["name"], fields["kind"], tuple(fields["levels"]), fields["fill"]
     if kind not in KINDS:
         raise InputError(f"Column `{name}` of a schema has the kind {kind!r}. Kinds are {quoted(KINDS)}.")
@@ -242,7 +293,10 @@ def _column_from(entry: object) -> Column:
         raise InputError(f"Column `{name}` of a schema has no finite number to fill in: {fill!r}.")
     if fields["has_indicator"] and fill is None:
         raise InputError(f"Column `{name}` of a schema says where numbers were missing, but not what stands for them.")
-    return Column(name, kind, levels, None if fill is None else float(fill), fields["has_indicator"])
+    unit = fields["unit"]
+    if unit is not None and (not is_numeric or len(unit) > len(THOUSANDS)):
+        raise InputError(f"Column `{name}` of a schema is {kind} and has the unit {unit[:20]!r}.")
+    return Column(name, kind, levels, None if fill is None else float(fill), fields["has_indicator"], unit)
 
 
 def _fields(data: object, kinds: Mapping[str, Any], what: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kosambi.errors import InputError
+from kosambi.tables._formats import THOUSANDS, as_written, bare
 from kosambi.tables._names import UNNAMED, quoted
 
 Kind = Literal["numeric", "boolean", "categorical"]
@@ -201,10 +202,12 @@ def _numbers(name: str, codes: np.ndarray, levels: np.ndarray, kind: Kind | None
     pd = pandas()
     if kind == "boolean" or not np.any(codes >= 0):
         return np.full(len(codes), np.nan) if kind != "boolean" else None
-    parsed = np.asarray(pd.to_numeric(pd.Series(levels, dtype=object), errors="coerce"), dtype=np.float64)
+    plain = np.asarray(pd.to_numeric(pd.Series(levels, dtype=object), errors="coerce"), dtype=np.float64)
+    written = as_written(levels, plain, np.bincount(codes[codes >= 0], minlength=len(levels)))
+    parsed = written.values
     is_number = ~np.isnan(parsed)
     share = _share(codes, is_number)
-    has_comma = [bool(_DECIMAL_COMMA.fullmatch(level)) for level in levels] if share < 1.0 else [False]
+    has_comma = [bool(_DECIMAL_COMMA.fullmatch(bare(level))) for level in levels] if share < 1.0 else [False]
     if any(has_comma) and _share(codes, is_number | np.array(has_comma)) >= _MOSTLY:
         example = levels[int(np.argmax(has_comma))]
         raise InputError(
@@ -217,8 +220,9 @@ def _numbers(name: str, codes: np.ndarray, levels: np.ndarray, kind: Kind | None
     wrong = np.nonzero((codes >= 0) & np.isnan(numbers))[0]
     if len(wrong):
         shown = quoted(list(dict.fromkeys(levels[codes[wrong]])), 5)
+        unit = f" in {written.unit}" if written.unit not in (None, THOUSANDS) else ""
         raise InputError(
-            f"Column `{name}` holds numbers, but also {len(wrong)} times text: {shown} ({rows_text(wrong)}). "
+            f"Column `{name}` holds numbers{unit}, but also {len(wrong)} times text: {shown} ({rows_text(wrong)}). "
             f"Correct it, or leave it empty where the value is missing; if the column names groups, say "
             f"`--categorical {name}`."
         )
