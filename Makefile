@@ -35,6 +35,8 @@ demo: $(VENV)/.dev-installed ## fit three tables with pages, and run the example
 	$(BIN)/python examples/predictions.py --out demo
 	$(BIN)/python examples/trust.py --out demo
 	$(BIN)/python examples/thompson_sampling.py --out demo
+	$(BIN)/python examples/bayesian_optimization.py --out demo
+	$(BIN)/python examples/particles_flowing.py --out demo
 	$(BIN)/kosambi demo --out demo/pages --force
 
 lint: style types ## style, types, and the direction of imports

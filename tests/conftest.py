@@ -26,6 +26,11 @@ MOST_MAPS = 30_000
 programs.MAX_MAPS = 20_000
 # Examples that fit and sample for more than two seconds, of things that tests beside them check closely.
 SLOW_EXAMPLES = (
+    "kosambi.acquisition.drawn.DrawnImprovement",
+    "kosambi.acquisition.drawn.thompson",
+    "kosambi.acquisition.improvement.ExpectedImprovement",
+    "kosambi.acquisition.knowledge.KnowledgeGradient",
+    "kosambi.acquisition.optimise.maximize",
     "kosambi.estimators.classifier.ProjectedLangevinClassifier",
     "kosambi.plots._labels.reliability",
     "kosambi.posterior.base.AbstractPosterior.by_mode",

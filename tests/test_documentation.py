@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 import re
 from pathlib import Path
@@ -81,13 +82,28 @@ def test_attributes_on_a_page_exist(name):
     assert checked > 20
 
 
+def pages_of(entry) -> set[str]:
+    """The pages of a part of the menu, however deep."""
+    if isinstance(entry, str):
+        return {entry}
+    return set().union(*(pages_of(below) for below in (entry.values() if isinstance(entry, dict) else entry)))
+
+
 def test_every_page_is_in_the_menu():
-    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
-    listed = {entry for item in nav for value in item.values() for entry in ([value] if isinstance(value, str) else ())}
-    listed |= {
-        page for item in nav for value in item.values() if isinstance(value, list) for e in value for page in e.values()
+    pages = [*DOCS.glob("*.md"), *DOCS.glob("adr/*.md"), *DOCS.glob("tutorials/*.py")]
+    assert pages_of(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]) == {
+        str(page.relative_to(DOCS)) for page in pages
     }
-    assert listed == {str(page.relative_to(DOCS)) for page in [*DOCS.glob("*.md"), *DOCS.glob("adr/*.md")]}
+
+
+def test_the_build_knows_which_public_names_the_reference_lacks():
+    spec = importlib.util.spec_from_file_location("reference", DOCS / "_extensions" / "reference.py")
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    names = {"kosambi.infer": {"kosambi.infer", "kosambi.inference.infer"}, "kosambi.plots.pit": {"kosambi.plots.pit"}}
+    assert reference.missing('<h3 id="kosambi.inference.infer">', names) == ["kosambi.plots.pit"]
+    assert reference.missing('<h3 id="kosambi.infer"><h3 id="kosambi.plots.pit">', names) == []
+    assert {"kosambi.infer", "kosambi.plots.surface"} <= set(reference.public_names())
 
 
 @pytest.mark.parametrize(

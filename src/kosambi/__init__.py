@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from kosambi._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from kosambi import acquisition as acquisition
     from kosambi import basis as basis
     from kosambi import calibration as calibration
     from kosambi import errors as errors
@@ -34,12 +35,15 @@ if TYPE_CHECKING:
     from kosambi import learning as learning
     from kosambi import likelihoods as likelihoods
     from kosambi import page as page
+    from kosambi import parallel as parallel
     from kosambi import plots as plots
     from kosambi import posterior as posterior
     from kosambi import priors as priors
     from kosambi import samplers as samplers
+    from kosambi import sources as sources
     from kosambi import tables as tables
     from kosambi import target as target
+    from kosambi._core.checkpoints import Checkpoint as Checkpoint
     from kosambi.averaging import average as average
     from kosambi.basis import InducingBasis as InducingBasis
     from kosambi.basis import NystromBasis as NystromBasis
@@ -71,6 +75,7 @@ if TYPE_CHECKING:
 
 # Imported when they are first asked for, so that `kosambi --help` need not wait for JAX.
 _MODULES = {
+    "acquisition": "acquisition",
     "basis": "basis",
     "calibration": "calibration",
     "errors": "errors",
@@ -83,15 +88,18 @@ _MODULES = {
     "likelihoods": "likelihoods",
     "measures": "priors.measures",
     "page": "page",
+    "parallel": "parallel",
     "plots": "plots",
     "posterior": "posterior",
     "priors": "priors",
     "samplers": "samplers",
+    "sources": "sources",
     "tables": "tables",
     "target": "target",
 }
 _PLACES = {
     "AveragedPosterior": "posterior",
+    "Checkpoint": "_core.checkpoints",
     "FitReport": "learning",
     "FunctionDraws": "priors",
     "GaussianProcess": "priors",

@@ -90,3 +90,7 @@ class WeightWarning(UserWarning):
 
 class TruncationWarning(UserWarning):
     """Fewer points or functions were kept than were asked for."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; the computation went on without."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jax.random import fold_in
 
 from kosambi._core.checks import as_count, as_inputs, check_key, is_traced
 from kosambi._core.precision import public
@@ -16,8 +16,9 @@ from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis, RitzBasis, inducing
 from kosambi.errors import InputError
-from kosambi.kernels import AbstractKernel, column_scales
+from kosambi.kernels import AbstractKernel
 from kosambi.learning import Selection, select_inducing
+from kosambi.learning.chosen_points import evenly_spread, points_among
 from kosambi.learning.num_neighbors import (
     PROCESS_FROM,
     are_replicated,
@@ -25,15 +26,17 @@ from kosambi.learning.num_neighbors import (
     beside_neighbors,
     enough_neighbors,
     may_be_process,
-    near_points,
     of_all_rows,
 )
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
+from kosambi.posterior.carried import carried
 from kosambi.posterior.doubled import scores_beside
 from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
 from kosambi.samplers import AbstractSampler, sample
 from kosambi.samplers.run import is_for_closed_form
+from kosambi.sources import AbstractRowSource
+from kosambi.streaming import check_arguments, infer_source
 from kosambi.target import Target
 from kosambi.target.neighbors import DEFAULT, NEIGHBORS
 
@@ -43,6 +46,8 @@ BASES: dict[str, Any] = {
     "nystrom": NystromBasis,
     "inducing": InducingBasis,
 }
+# Folded into the key of the points for functions that are carried over; far from small numbers.
+_CARRIED = 2**28
 METHODS = ("greedy", "kmeans", "uniform")
 """How inducing points are chosen among the inputs."""
 
@@ -52,8 +57,8 @@ def infer(
     key: Key,
     prior: AbstractPrior | AbstractKernel,
     likelihood: AbstractLikelihood,
-    x: ArrayLike,
-    y: ArrayLike,
+    x: ArrayLike | AbstractRowSource,
+    y: ArrayLike | None = None,
     *,
     num_inducing: int | str | None = "auto",
     inducing_points: str | ArrayLike = "greedy",
@@ -63,11 +68,13 @@ def infer(
     weights: ArrayLike | None = None,
     sampler: str | AbstractSampler = "auto",
     num_particles: int = 100,
-    initial: ArrayLike | None = None,
+    initial: ArrayLike | Posterior | None = None,
     background: float | None = None,
     precision: str = "float64",
+    max_memory: int | str | None = None,
     progress: bool | None = None,
     on_interrupt: str = "raise",
+    mesh: Any = None,
 ) -> Posterior:
     """The posterior over functions: prior, inducing points, basis, target, sampler, in one call.
 
@@ -75,8 +82,9 @@ def infer(
         key: a JAX random key.
         prior: a prior; a kernel stands for `GaussianProcess(kernel)`.
         likelihood: what an observation costs.
-        x: (N, D), the inputs.
-        y: (N,), the observations.
+        x: (N, D), the inputs; or a source from `kosambi.sources`, whose rows need not fit into memory and which has y
+            and weights. M coordinates then say everything: there are no neighbours.
+        y: (N,), the observations; None for a source.
         num_inducing: M: a number, at most N, and zero to leave everything to `num_neighbors`; "auto", or None, which is
             the same, for as many as predictions can use (see `select_inducing`; `posterior.selection` says why so
             many); "all" for every distinct row. Above 2000 rows with Gaussian noise "all" is the full process without
@@ -95,12 +103,16 @@ def infer(
         weights: (N,), how often each observation counts.
         sampler: "auto", a name or an object from `kosambi.samplers`; see `sample`.
         num_particles: J.
-        initial: where the particles begin; see `sample`.
+        initial: where the particles begin; see `sample`. A posterior of the same columns is a warm start: from the
+            values of its functions at the inducing points, wherever a sampler needs a start.
         background: the share, between 0 and 1, of a broad background that is mixed into the measure of a
             `GaussianRandomElement`; see `GaussianRandomElement.with_background`.
         precision: "float64", or "float32" for the steps of the sampler.
+        max_memory: bytes, or text such as "2GB", that the process may take with a source; half of the machine's when
+            None. Blocks of rows and the sample that is learned from follow it; `report.stream` says what was used.
         progress: whether to show a progress line; None shows it on a terminal.
         on_interrupt: what Ctrl-C does, "raise" or "return"; see `sample`.
+        mesh: from `kosambi.parallel.mesh`, devices for the steps of the sampler; see `sample`.
 
     >>> import jax, numpy as np, kosambi as ko
     >>> x = np.linspace(-3.0, 3.0, 100)[:, None]
@@ -115,12 +127,42 @@ def infer(
         raise InputError("`infer` compiles its own loops and cannot run inside `jit`. Call it outside.")
     key_points, key_sample = split(check_key(key), 2)
     clock = Clock()
-    x = as_inputs("x", x)
     if not isinstance(likelihood, AbstractLikelihood):
         raise InputError(
             f"`infer` needs a likelihood from `kosambi.likelihoods` third. Got {type(likelihood).__name__}. "
             "A cost of your own is `Custom(cost)`."
         )
+    if isinstance(x, AbstractRowSource):
+        near = None if num_neighbors in ("auto", 0) else num_neighbors
+        given = {"y": y, "weights": weights, "num_neighbors": near, "initial": initial, "mesh": mesh}
+        usual = {"precision": (precision, "float64"), "on_interrupt": (on_interrupt, "raise")}
+        given |= {name: None if value == default else value for name, (value, default) in usual.items()}
+        check_arguments(likelihood, potential, given)
+        chosen_prior = _with_background(_as_prior(prior), background)
+        if isinstance(basis, AbstractBasis):
+            number = inducing.as_num_inducing("num_inducing", num_inducing)
+            coordinates: Any = _finished(basis, chosen_prior, number, inducing_points, background)
+        else:
+            coordinates = _as_basis_class(basis, chosen_prior)
+        return infer_source(
+            key,
+            chosen_prior,
+            likelihood,
+            x,
+            coordinates,
+            num_inducing=num_inducing,
+            inducing_points=inducing_points,
+            potential=potential,
+            sampler=sampler,
+            num_particles=num_particles,
+            max_memory=max_memory,
+            progress=progress,
+        )
+    if max_memory is not None:
+        raise InputError("`max_memory` is for rows of a source from `kosambi.sources`. Leave it out, or give one as x.")
+    if y is None:
+        raise InputError("`infer` needs observations `y` beside x. Only a source from `kosambi.sources` has its own.")
+    x = as_inputs("x", x)
     # Before anything is computed, so that a wrong argument is heard of at once.
     Interruption(on_interrupt)
     observations = likelihood.check(y)
@@ -140,7 +182,7 @@ def infer(
         is_open = number == "auto" and isinstance(how, str)
         near = _neighbors(asked, potential, is_open and kind is PointBasis, chosen_prior, likelihood, x)
         is_left_open = asked == "auto" and (is_open or number == "all") and kind is PointBasis
-        has_no_start = initial is None and is_for_closed_form(sampler)
+        has_no_start = (initial is None or isinstance(initial, Posterior)) and is_for_closed_form(sampler)
         can_be_process = (
             is_left_open and has_no_start and may_be_process(np.asarray(x), chosen_prior, likelihood, potential)
         )
@@ -157,10 +199,10 @@ def infer(
                 selection, is_open = of_all_rows(len(x), clock.seconds, selection), False
                 chosen_basis = kind(chosen_prior, x[:0])
             elif is_open and near:
-                rows = _evenly(key_points, chosen_prior, likelihood, np.asarray(x))
+                rows = evenly_spread(key_points, chosen_prior, likelihood, np.asarray(x))
                 chosen_basis = kind(chosen_prior, x[rows])
             else:
-                chosen_basis = kind(chosen_prior, _points(key_points, chosen_prior, x, number, how, selection))
+                chosen_basis = kind(chosen_prior, points_among(key_points, chosen_prior, x, number, how, selection))
         if near or potential == NEIGHBORS:
             show.update("neighbours")
             potential = NEIGHBORS
@@ -169,16 +211,10 @@ def infer(
         if not isinstance(basis, AbstractBasis) and is_open and target.neighborhood is not None:
             share = 1.0 - np.sum(np.square(target.neighborhood.psi)) / np.sum(chosen_prior.variance(x))
             selection = beside_neighbors(rows, near, float(share), clock.seconds)
-    particles, report = sample(
-        key_sample,
-        target,
-        sampler,
-        num_particles,
-        initial=initial,
-        precision=precision,
-        progress=progress,
-        on_interrupt=on_interrupt,
-    )
+    begin = carried(fold_in(key_points, _CARRIED), initial, target) if isinstance(initial, Posterior) else initial
+    how_drawn: dict[str, Any] = {"initial": begin, "precision": precision, "progress": progress}
+    how_drawn |= {"on_interrupt": on_interrupt, "mesh": mesh}
+    particles, report = sample(key_sample, target, sampler, num_particles, **how_drawn)
     if selection is not None and selection.reason == NEIGHBORS:
         scores = scores_beside(target, np.asarray(particles.whitened))
         selection = dataclasses.replace(selection, neighbor_scores=scores)
@@ -287,32 +323,3 @@ def _doubts(target: Target) -> tuple[str, ...]:
     report = target.neighborhood.report
     is_usual = not report.num_unsettled and not report.num_clipped
     return () if is_usual else (f"Of {len(target.y)} rows with neighbours: {report}.",)
-
-
-def _evenly(
-    key: Key, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Float[np.ndarray, "N D"]
-) -> Int[np.ndarray, " M"]:
-    """Rows spread evenly in units of the lengthscales, which leave neighbours the least to say."""
-    most = min(near_points(len(x), likelihood), len(inducing.distinct_rows(x)))
-    return inducing.kmeans(key, x / column_scales(prior.kernel, x), most)
-
-
-def _points(
-    key: Key, prior: AbstractPrior, x: Array, number: int | str, how: str | Array, selection: Selection | None
-) -> Float[Array, "M D"]:
-    if not isinstance(how, str):
-        return how
-    if number == "all":
-        return x[inducing.distinct_rows(np.asarray(x))]
-    if selection is not None:
-        if how == "greedy":
-            return x[selection.indices]
-        number = selection.num_inducing
-    assert isinstance(number, int)
-    if not number:
-        return x[:0]
-    if how == "greedy":
-        return x[inducing.greedy_variance(prior, x, number)]
-    if how == "kmeans":
-        return x[inducing.kmeans(key, x / column_scales(prior.kernel, np.asarray(x)), number)]
-    return x[inducing.uniform(key, x, number)]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from kosambi import tables
 from kosambi.cli._bad_rows import flagged
 from kosambi.errors import InputError
-from kosambi.tables import Column, Schema
+from kosambi.tables import Column, Schema, read_in_parts
 from tests.cli.houses import houses
 
 SCHEMA = Schema(
@@ -73,6 +75,30 @@ def test_skip_leaves_them_out_and_flag_says_why(cli, run, spoiled, tmp_path):
     good.to_csv(tmp_path / "good.csv", index=False)
     assert cli("predict", run, tmp_path / "good.csv", "-o", tmp_path / "g.csv").exit_code == 0
     np.testing.assert_allclose(pd.read_csv(tmp_path / "g.csv")["mean"], skipped["mean"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_parts_of_a_long_table_give_what_the_whole_gives(cli, run, spoiled, tmp_path, monkeypatch, suffix):
+    """Also where all rows of a part, the first one too, are bad, and an error names the row in the file."""
+    paths = {name: tmp_path / f"{name}.{suffix}" for name in ("whole", "parts")}
+    read = pd.read_csv if suffix == "csv" else pd.read_parquet
+    with monkeypatch.context() as patch:
+        for name, mode in [("whole", "skip"), ("parts", "skip"), ("whole", "flag"), ("parts", "flag")]:
+            if name == "parts":
+                patch.setattr(tables, "read_in_parts", functools.partial(read_in_parts, size=2))
+            result = cli("predict", run, spoiled, "-o", paths[name], "--on-bad-row", mode, "--id", "key", "--force")
+            assert result.exit_code == 0, result.output
+            assert "3 of 12 rows" in result.stderr
+            if name == "parts":
+                pd.testing.assert_frame_equal(read(paths["parts"]), read(paths["whole"]), rtol=1e-12)
+        table = pd.read_csv(spoiled)
+        table.loc[[1, 1, 0]].to_csv(tmp_path / "t.csv", index=False)
+        assert cli("predict", run, tmp_path / "t.csv", "-o", tmp_path / "t", "--on-bad-row", "flag").exit_code == 0
+        assert pd.read_csv(tmp_path / "t")["mean"].isna().tolist() == [True, True, False]
+        table.loc[[0, 2, 4]].to_csv(tmp_path / "t.csv", index=False)
+        result = cli("predict", run, tmp_path / "t.csv", "-o", tmp_path / "u")
+        assert result.exit_code == 3
+        assert "row 3" in " ".join(result.stderr.split()) or "Rows 3 to 3" in " ".join(result.stderr.split())
 
 
 def test_bad_input_no_row_is_left(cli, run, spoiled, tmp_path):

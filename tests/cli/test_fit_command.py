@@ -133,7 +133,7 @@ def test_bad_input_files_that_are_not_there_or_in_the_way(cli, run, data, tmp_pa
 
 
 def test_bad_input_unexpected_failures_have_no_traceback_but_with_debug(cli, data, tmp_path, monkeypatch):
-    def fail(self, *arguments):
+    def fail(self, *arguments, **options):
         raise ZeroDivisionError("on purpose")
 
     monkeypatch.setattr(ko.ProjectedLangevinRegressor, "fit", fail)
@@ -147,7 +147,7 @@ def test_bad_input_unexpected_failures_have_no_traceback_but_with_debug(cli, dat
 
 
 def test_draws_that_do_not_converge_are_a_failure_only_if_asked_for(cli, data, run, tmp_path, monkeypatch):
-    def unsure(self, *arguments):
+    def unsure(self, *arguments, **options):
         vars(self).update(vars(ko.load(run / "model.kosambi")))
         self.report_ = dataclasses.replace(self.report_, converged=False)
 

@@ -23,7 +23,7 @@ FULL = OSError(28, "No space left on device")
 def no_fit(monkeypatch):
     """Nothing is fitted: whoever gets so far has been told too late."""
 
-    def fit(self, *arguments):
+    def fit(self, *arguments, **options):
         raise AssertionError("the work has begun")
 
     monkeypatch.setattr(ko.ProjectedLangevinRegressor, "fit", fit)
@@ -33,7 +33,7 @@ def no_fit(monkeypatch):
 def quick_fit(monkeypatch, run):
     """A fit that was done before."""
 
-    def fit(self, *arguments):
+    def fit(self, *arguments, **options):
         vars(self).update(vars(ko.load(run / "model.kosambi")))
 
     monkeypatch.setattr(ko.ProjectedLangevinRegressor, "fit", fit)

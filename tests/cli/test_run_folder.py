@@ -55,7 +55,7 @@ import time
 # A shell starts what runs in the background with this signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import kosambi as ko
-def endless(self, *arguments):
+def endless(self, *arguments, **options):
     print("fitting", flush=True)
     time.sleep(60)
 ko.ProjectedLangevinRegressor.fit = endless
@@ -99,7 +99,7 @@ def test_a_fit_killed_while_writing_leaves_no_run_and_the_next_one_cleans_up(cli
         time.sleep(0.01)
     child.send_signal(signal.SIGKILL)
     child.communicate()
-    assert [path.name for path in tmp_path.iterdir()] == [partial[0].name]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.checkpoint", partial[0].name]
     result = cli("predict", out, data, "-o", tmp_path / "p.csv")
     assert result.exit_code == 4
     # A half-written folder under the right name would be refused as well.
@@ -111,6 +111,8 @@ def test_a_fit_killed_while_writing_leaves_no_run_and_the_next_one_cleans_up(cli
     result = cli("fit", data, *options)
     assert result.exit_code == 0, result.output
     assert f"Removed `{partial[0].name}`" in result.stderr
+    # The work of the fit itself is not done again.
+    assert "An earlier fit had not ended" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import kosambi as ko
 from kosambi.errors import InputError
-from kosambi.page import _effect_sections
+from kosambi.page import _effect_sections, _verdict
 from tests.cases import cases
 from tests.page.models import NAMES, case, page
 
@@ -254,3 +254,11 @@ def test_modes_are_shown_with_their_shares():
     assert "Functions by mode." in page
     assert "2 modes with particles" in page
     assert "log evidence" in page
+
+
+@pytest.mark.parametrize(("count", "level"), [(26, 1), (39, 1), (40, 0), (400, 0)])
+def test_few_held_out_rows_are_not_called_sound(count, level):
+    found = _verdict._of_words("Calibrated, as far as these data can tell.", count)
+    assert found.level == level
+    if count == 26:
+        assert "would not tell 30 % from 70 % inside" in found.sentence

@@ -238,7 +238,7 @@ def test_bad_input_is_refused_with_a_remedy(fitted):
     surface = ko.Posterior(target, ko.samplers.Particles.from_coordinates(target, np.zeros((2, 6))))
     with pytest.raises(ko.errors.InputError, match=r"one input column. These have 2. Vary one column"):
         plots.posterior(surface)
-    with pytest.raises(ko.errors.InputError, match=r"needs a posterior. Got ndarray. Use `kosambi.infer`"):
+    with pytest.raises(ko.errors.InputError, match=r"or a fitted estimator. Got ndarray. Use `kosambi.infer`"):
         plots.posterior(X)
     with pytest.raises(ko.errors.InputError, match=r"`latent` must be one of 0. Got 1"):
         plots.posterior(fitted, latent=1)

@@ -10,7 +10,7 @@ import scipy.optimize
 
 import kosambi as ko
 from kosambi.samplers import phases, row_jumps
-from kosambi.samplers.chains import _share_out
+from kosambi.samplers.starts import _share_out
 
 lk = ko.likelihoods
 

@@ -9,7 +9,7 @@ from numpy.polynomial import chebyshev
 import kosambi as ko
 from kosambi._core.precision import lift
 from kosambi.likelihoods import Bernoulli, NegativeBinomial, Poisson, StudentT
-from kosambi.samplers import chains, normal_frames, row_tables
+from kosambi.samplers import chains, normal_frames, row_tables, starts
 from kosambi.samplers.normal_frames import LARGEST_ERROR, remainder_frame
 from kosambi.target.modes import find_modes
 from tests.cases import cases
@@ -71,7 +71,7 @@ def test_the_potential_is_that_of_its_definition(name, potential):
     v = 1.5 * np.random.default_rng(1).normal(size=(64, 4))
     with jax.enable_x64(True):
         found = np.asarray(jax.jit(lambda v: frame.potential(v))(v))
-    right = chains.whitened_potentials(target)(frame.whitened(v))
+    right = starts.whitened_potentials(target)(frame.whitened(v))
     np.testing.assert_allclose(found, right, atol=LARGEST_ERROR)
 
 
@@ -86,7 +86,7 @@ def test_many_rows_have_several_degrees(monkeypatch):
     v = 1.5 * np.random.default_rng(1).normal(size=(64, 6))
     with jax.enable_x64(True):
         found = np.asarray(jax.jit(lambda v: frame.potential(v))(v))
-    right = chains.whitened_potentials(target)(frame.whitened(v)[:, :4]) + 0.5 * np.sum(np.square(v[:, 4:]), axis=1)
+    right = starts.whitened_potentials(target)(frame.whitened(v)[:, :4]) + 0.5 * np.sum(np.square(v[:, 4:]), axis=1)
     np.testing.assert_allclose(found, right, atol=LARGEST_ERROR)
 
 
@@ -112,7 +112,7 @@ def test_rows_of_low_degree_take_few_terms_beside_others(monkeypatch):
     with jax.enable_x64(True):
         found = np.asarray(frame.potential(jnp.asarray(v)))
         jumped = np.asarray(lift(frame).jumped(jax.random.key(2), jnp.asarray(v)))
-    np.testing.assert_allclose(found, chains.whitened_potentials(target)(frame.whitened(v)[:, :12]), atol=0.05)
+    np.testing.assert_allclose(found, starts.whitened_potentials(target)(frame.whitened(v)[:, :12]), atol=0.05)
     assert np.all(np.isfinite(jumped))
 
 

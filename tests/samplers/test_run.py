@@ -118,7 +118,7 @@ def test_given_starts_keep_their_order():
     """Particle j begins at row j, however chains are grouped inside."""
     start = TARGET.basis.colour(np.arange(8.0 * 30).reshape(30, 8)[::-1] * 1e-3)
     modes = ko.target.find_modes(KEY, TARGET)
-    from kosambi.samplers.chains import starting_points
+    from kosambi.samplers.starts import starting_points
 
     begun = starting_points(KEY, TARGET, modes, start, 30)
     np.testing.assert_allclose(begun.w[begun.returned], TARGET.basis.whiten(start), atol=1e-6)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import jax
 
+from kosambi._core.journal import Scope, branches, entered
 from kosambi._core.progress import Clock, add_compile_seconds
 
 Item = TypeVar("Item")
@@ -28,20 +29,21 @@ def in_threads(function: Callable[[Item], Result], items: Sequence[Item], most: 
     """function(item) of each, in order, at most one thread for each core.
 
     JAX's switches belong to a thread: in each there are float64 and the caller's default device. What threads spend on
-    compiling, side by side, counts for the caller. After an exception, or Ctrl-C, nothing more is begun.
+    compiling, side by side, counts for the caller. After an exception, or Ctrl-C, nothing more is begun. In a journal
+    each item has a place of its own.
     """
     device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
 
-    def one(item: Item) -> tuple[Result, float]:
+    def one(scope: Scope | None, item: Item) -> tuple[Result, float]:
         clock = Clock()
         chosen = contextlib.nullcontext() if device is None else jax.default_device(device)
-        with jax.enable_x64(True), chosen:
+        with jax.enable_x64(True), chosen, entered(scope):
             return function(item), clock.compile_seconds
 
     number = min(len(items), os.cpu_count() or 1, most)
     with ThreadPoolExecutor(max(1, number)) as pool:
         try:
-            found = list(pool.map(one, items))
+            found = list(pool.map(one, branches(len(items)), items))
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise

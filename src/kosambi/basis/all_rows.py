@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.lapack import clear_above, factorise
-from kosambi._core.linalg import all_blas_threads, host_blocks
+from kosambi._core.linalg import MOST, all_blas_threads, host_blocks, one_blas_thread
 from kosambi._core.precision import compiled, lift
 from kosambi._core.programs import bucket
 from kosambi._core.threads import platform
@@ -119,7 +119,7 @@ class AllRows:
         matrix *= self._root[:, None]
         loads = self._root**2 * np.asarray(_pointwise(self._prior, self.rows.x))
         matrix[np.diag_indices_from(matrix)] += 1.0 + self._rounding * loads
-        with all_blas_threads():
+        with _blas_threads(number):
             if not factorise(matrix):
                 matrix[0, 0] = np.nan
         clear_above(matrix)
@@ -173,8 +173,13 @@ class AllRows:
                 return np.asarray(_divide_on_device(self._factor, jnp.asarray(values), transposed))
         from scipy.linalg import solve_triangular  # here, because it doubles what `import kosambi` adds to `import jax`
 
-        with all_blas_threads():
+        with _blas_threads(len(self._factor)):
             return solve_triangular(self._factor, values, lower=True, trans=int(transposed), check_finite=False)
+
+
+def _blas_threads(number: int) -> contextlib.AbstractContextManager[None]:
+    """Several for many rows. Of few, those that wait for one another take longer than one where cores are shared."""
+    return all_blas_threads() if number > MOST else one_blas_thread()
 
 
 @compiled

@@ -112,6 +112,18 @@ def _inducing(value: str) -> str:
     return value
 
 
+def _memory(value: str | None) -> str | None:
+    if value is not None:
+        from kosambi.errors import InputError
+        from kosambi.sources import as_bytes
+
+        try:
+            as_bytes(value, "--memory")
+        except InputError as error:
+            raise typer.BadParameter(str(error)) from error
+    return value
+
+
 def _neighbors(value: str) -> str:
     if value != "auto" and not value.isdecimal():
         raise typer.BadParameter(f"{value!r} is neither auto nor a whole number.")
@@ -161,7 +173,17 @@ def fit(
     hyperparameters: Annotated[
         Learning, typer.Option(help="The most probable ones, an average over draws of them, or auto for what pays.")
     ] = Learning.auto,
-    max_rows: Annotated[int, typer.Option(min=2, help="The most rows to learn from; drawn at random.")] = 5_000,
+    max_rows: Annotated[
+        int | None, typer.Option(min=2, help="The most rows to learn from; drawn at random; 5000 if not given.")
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            callback=_memory,
+            metavar="SIZE",
+            help="Learn from all rows of a table of any length, read in blocks, within so much memory, such as 2GB.",
+        ),
+    ] = None,
     seed: Seed = 0,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report page too.")] = True,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 5 if the draws did not converge.")] = False,
@@ -183,9 +205,12 @@ def fit(
             categorical=tuple(categorical or ()),
             impute=impute,
             holdout=holdout,
-            max_rows=max_rows,
+            max_rows=5_000 if max_rows is None else max_rows,
             seed=seed,
+            memory=memory,
         )
+        if memory is not None and (max_rows is not None or neighbors not in ("auto", "0")):
+            raise typer.BadParameter("--memory learns from all rows, without neighbours: leave out the other option.")
         request = _fit.FitRequest(
             rows,
             out,

@@ -16,23 +16,26 @@ _REMEDY = "`--on-bad-row skip` leaves such rows out, and `--on-bad-row flag` wri
 
 
 def usable_rows(schema: tables.Schema, estimator: Any, table: Any, on_bad_row: str) -> tuple[Any, np.ndarray]:
-    """The coded rows that can be predicted, and (N,) texts that say why the others cannot.
+    """The coded rows that can be predicted, None if none can, and (N,) texts that say why the others cannot.
 
     Arguments:
         schema: of the run.
         estimator: of the run.
-        table: the new rows as `tables.read` gives them.
+        table: the new rows as `tables.read` gives them, whose index has their numbers in the file.
         on_bad_row: "error", "skip" or "flag".
 
     Raises:
-        InputError: with "error" a row cannot be predicted, otherwise none can.
+        InputError: with "error" a row cannot be predicted.
     """
     if on_bad_row == "error":
         return _all_rows(schema, estimator, table)
-    inputs, faults = _good_rows(schema, estimator, table)
-    if inputs is None:
+    return _good_rows(schema, estimator, table)
+
+
+def check_any(faults: np.ndarray) -> None:
+    """Refuse a table of which no row can be predicted."""
+    if np.all(faults != ""):
         raise InputError(f"No row can be predicted: {tables.first_of(faults)}. Correct them, or fit again with them.")
-    return inputs, faults
 
 
 def _good_rows(schema: tables.Schema, estimator: Any, table: Any) -> tuple[Any, np.ndarray]:
@@ -48,7 +51,7 @@ def _good_rows(schema: tables.Schema, estimator: Any, table: Any) -> tuple[Any, 
 
 def _all_rows(schema: tables.Schema, estimator: Any, table: Any) -> tuple[Any, np.ndarray]:
     """As most tables are: looked at row by row only after something was found to be wrong."""
-    reason = ""
+    reason, start = "", int(table.index[0])
     try:
         inputs = encoded(schema, table)
         schema.check_units(table)
@@ -58,9 +61,11 @@ def _all_rows(schema: tables.Schema, estimator: Any, table: Any) -> tuple[Any, n
     except InputError as error:
         _, faults = _good_rows(schema, estimator, table)
         if np.all(faults != "") or np.all(faults == ""):
-            raise
+            if not start:
+                raise
+            raise InputError(f"Rows {start + 1:,} to {start + len(table):,}: {error}") from error
         reason = f"{error} "
-    raise InputError(f"{reason}{tables.first_of(faults)}. {_REMEDY}")
+    raise InputError(f"{reason}{tables.first_of(faults, start)}. {_REMEDY}")
 
 
 def _too_far(estimator: Any, inputs: Any) -> np.ndarray:
@@ -83,5 +88,5 @@ def flagged(predictions: Any, faults: np.ndarray) -> Any:
     whole = [name for name in predictions if pd.api.types.is_integer_dtype(predictions[name].dtype)]
     predictions = predictions.astype(dict.fromkeys(whole, "Int64"))
     predictions = predictions.set_axis(np.nonzero(faults == "")[0], axis=0).reindex(np.arange(len(faults)))
-    predictions[PROBLEM] = pd.Series(faults, dtype=object).replace("", None)
+    predictions[PROBLEM] = pd.Series(faults, dtype="string").replace("", pd.NA)
     return predictions

@@ -30,6 +30,8 @@ class DataRequest:
     holdout: float = 0.2
     max_rows: int = 5_000
     seed: int = 0
+    memory: str | None = None
+    """How much may be taken by a table that is read as a stream; None for one that is read as a whole."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,6 +46,11 @@ class Data:
     held_out: np.ndarray
     num_rows: int
     """In the file."""
+
+    @property
+    def num_training(self) -> int:
+        """Rows to learn from."""
+        return len(self.training)
 
     def matrix(self, rows: np.ndarray) -> Any:
         """(n, D): the inputs of some rows, as a data frame with labels."""

@@ -45,6 +45,7 @@ class _Ending:
         self.is_told = False
         self.written: list[str] = []
         self.partial: set[Path] = set()
+        self.kept: Path | None = None
 
     @property
     def code(self) -> int:
@@ -53,9 +54,14 @@ class _Ending:
     @property
     def text(self) -> str:
         word = "Terminated" if self.signal == signal.SIGTERM else "Interrupted"
-        if not self.written:
-            return f"{word}. Nothing was written."
-        return f"{word}. Written before that: {', '.join(f'`{name}`' for name in self.written)}."
+        if self.written:
+            return f"{word}. Written before that: {', '.join(f'`{name}`' for name in self.written)}."
+        if self.kept is not None and (self.kept / "about.json").exists():
+            return (
+                f"{word}. No run was written. What was found so far is kept in `{self.kept}`: the same command goes on "
+                "from there."
+            )
+        return f"{word}. Nothing was written."
 
 
 _ending = _Ending()
@@ -179,6 +185,15 @@ def partial_folder(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def keeping(folder: Path) -> Iterator[None]:
+    """Whoever is interrupted inside is told that the work so far is kept in this folder."""
+    _ending.kept = folder
+    yield
+    # Not after an exception: it is told of later.
+    _ending.kept = None
+
+
+@contextlib.contextmanager
 def guarded(*, debug: bool, as_json: bool = False) -> Iterator[None]:
     """Turn what a command raises into a message and an exit code; with `debug`, let it pass.
 
@@ -187,7 +202,7 @@ def guarded(*, debug: bool, as_json: bool = False) -> Iterator[None]:
     import typer
 
     _ending.written.clear()
-    _ending.is_told = False
+    _ending.is_told, _ending.kept = False, None
     try:
         yield
     except (typer.Exit, typer.Abort, typer.BadParameter):

@@ -13,9 +13,11 @@ from kosambi._core.writing import as_json, rescue, versions
 from kosambi._version import __version__
 from kosambi.cli import _run_folder
 from kosambi.cli._data import Data, DataRequest, load
+from kosambi.cli._exits import keeping
 from kosambi.cli._metrics import COVERAGE, Metrics, as_text, classification_metrics, regression_metrics
 from kosambi.cli._predictions import prediction_table
 from kosambi.cli._screen import Screen
+from kosambi.cli._stream import StreamData, load_stream
 from kosambi.errors import FileError, InputError, printable
 from kosambi.tables import guarded_table
 
@@ -48,15 +50,42 @@ def fit(request: FitRequest, screen: Screen) -> dict[str, Any]:
     asked = _with_task(request)
     with screen.stage("read", f"Reading {request.data.data.name}"):
         data_digest = _run_folder.digest(request.data.data) if request.data.data.is_file() else ""
-        data = load(asked.data, screen.note)
+        is_stream = asked.data.memory is not None
+        data: Data | StreamData = (load_stream if is_stream else load)(asked.data, screen.note)
     likelihood = _likelihood(asked, data)
     estimator = _estimator(asked, data, likelihood, is_live=screen.is_live)
-    shape = f"{len(data.training)} rows and {len(data.schema.labels)} columns"
-    if len(data.training) > _MANY_ROWS:
+    shape = f"{data.num_training} rows and {len(data.schema.labels)} columns"
+    if data.num_training > _MANY_ROWS and not is_stream:
         screen.note(f"Fitting {shape} can take many minutes. `--max-rows 2000` gives a first look soon.")
-    # The estimator has a progress line of its own.
-    with screen.stage("fit", f"Fitting {shape}", spinner=False):
-        estimator.fit(data.matrix(data.training), data.target.values[data.training])
+    if isinstance(data, StreamData):
+        with screen.stage("fit", f"Fitting {shape}", spinner=False):
+            estimator.fit(data.source, max_memory=asked.data.memory)
+        return _finished(request, asked, data, data_digest, likelihood, estimator, screen)
+    from kosambi import Checkpoint
+
+    # Until the run is written, so that nothing is lost to what comes after the fit.
+    checkpoint = Checkpoint(_run_folder.checkpoint(request.out), stays=True)
+    with keeping(checkpoint.path):
+        if checkpoint.is_there:
+            screen.note(f"An earlier fit had not ended. This one goes on from `{checkpoint.path}`.")
+        # The estimator has a progress line of its own.
+        with screen.stage("fit", f"Fitting {shape}", spinner=False):
+            estimator.fit(data.matrix(data.training), data.target.values[data.training], checkpoint=checkpoint)
+        record = _finished(request, asked, data, data_digest, likelihood, estimator, screen)
+    checkpoint.remove()
+    return record
+
+
+def _finished(
+    request: FitRequest,
+    asked: FitRequest,
+    data: Data | StreamData,
+    data_digest: str,
+    likelihood: str,
+    estimator: Any,
+    screen: Screen,
+) -> dict[str, Any]:
+    """Evaluate and write what was fitted."""
     # Whether there was a terminal is no property of the model.
     estimator.set_params(progress=False)
     metrics, table = None, None
@@ -109,7 +138,7 @@ def _regression_task(likelihood: str) -> str:
     return "counts" if BY_SHORT_NAME[likelihood].standard().is_discrete else "regression"
 
 
-def _likelihood(request: FitRequest, data: Data) -> str:
+def _likelihood(request: FitRequest, data: Data | StreamData) -> str:
     number = len(data.target.classes)
     if data.target.task == "classification":
         natural = "bernoulli" if number == 2 else "categorical"
@@ -119,7 +148,7 @@ def _likelihood(request: FitRequest, data: Data) -> str:
     return request.likelihood or ("poisson" if request.data.task == "counts" else "gaussian")
 
 
-def _estimator(request: FitRequest, data: Data, likelihood: str, *, is_live: bool) -> Any:
+def _estimator(request: FitRequest, data: Data | StreamData, likelihood: str, *, is_live: bool) -> Any:
     from kosambi.estimators import ProjectedLangevinClassifier, ProjectedLangevinRegressor
 
     shared: dict[str, Any] = {
@@ -135,12 +164,12 @@ def _estimator(request: FitRequest, data: Data, likelihood: str, *, is_live: boo
     return ProjectedLangevinRegressor(likelihood, **shared)
 
 
-def _metrics(estimator: Any, data: Data) -> Metrics:
+def _metrics(estimator: Any, data: Data | StreamData) -> Metrics:
     judge = classification_metrics if data.target.task == "classification" else regression_metrics
     return judge(estimator, data.matrix(data.held_out), data.target.values[data.held_out])
 
 
-def _held_out_table(estimator: Any, data: Data) -> Any:
+def _held_out_table(estimator: Any, data: Data | StreamData) -> Any:
     """Held-out rows as they were in the file, the truth, and what was predicted."""
     rows = data.table.iloc[data.held_out][list(data.schema.names)].reset_index(drop=True)
     rows[data.schema.target] = data.target.values[data.held_out]
@@ -153,7 +182,9 @@ def _held_out_table(estimator: Any, data: Data) -> Any:
     return rows
 
 
-def _write(folder: Path, estimator: Any, data: Data, table: Any, record: dict[str, Any], *, has_page: bool) -> None:
+def _write(
+    folder: Path, estimator: Any, data: Data | StreamData, table: Any, record: dict[str, Any], *, has_page: bool
+) -> None:
     from kosambi.files import save
 
     save(estimator, folder / _run_folder.MODEL, rescue=False)
@@ -179,7 +210,7 @@ def page_words(record: dict[str, Any]) -> tuple[str, str]:
 
 def _record(
     request: FitRequest,
-    data: Data,
+    data: Data | StreamData,
     data_digest: str,
     likelihood: str,
     estimator: Any,
@@ -191,14 +222,15 @@ def _record(
         "kosambi_version": __version__,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "data": {"file": printable(asked.data.name), "sha256": data_digest, "rows": data.num_rows},
-        "rows": {"training": len(data.training), "held_out": len(data.held_out)},
+        "rows": {"training": data.num_training, "held_out": len(data.held_out)},
         "task": data.target.task,
         "likelihood": likelihood,
         "classes": list(data.target.classes),
         "schema": data.schema.to_dict(),
         "settings": {
             "holdout": asked.holdout,
-            "max_rows": asked.max_rows,
+            "max_rows": None if asked.memory is not None else asked.max_rows,
+            "memory": asked.memory,
             "seed": asked.seed,
             "samples": request.samples,
             "inducing": request.inducing,
@@ -213,6 +245,7 @@ def _record(
             "num_inducing": int(estimator.posterior_.basis.size),
             "num_neighbors": int(estimator.posterior_.target.num_neighbors or 0),
             "num_models": len(getattr(estimator.posterior_, "components", [None])),
+            "stream": None if report.stream is None else dataclasses.asdict(report.stream),
             "warnings": list(dict.fromkeys([*screen.warnings, *report.warnings])),
         },
         "versions": versions(),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -49,25 +49,49 @@ def write_table(table: Any, out: Path, *, force: bool) -> None:
 
     In CSV, text that a spreadsheet would take for a formula gets an apostrophe in front.
     """
-    if not is_parquet(out):
-        table = tables.guarded_table(table)
+    write_parts(lambda: iter([table]), out, force=force)
+
+
+def write_parts(parts: Callable[[], Iterator[Any]], out: Path, *, force: bool) -> None:
+    """Write tables that follow each other as one, of which no more than one is in memory.
+
+    Arguments:
+        parts: begins the tables anew: they are made twice where the first file cannot be written.
+        out: as for `write_table`.
+        force: whether to replace what is there.
+    """
     if str(out) == "-":
-        table.to_csv(sys.stdout, index=False)
+        for number, table in enumerate(parts()):
+            tables.guarded_table(table).to_csv(sys.stdout, index=False, header=number == 0)
         sys.stdout.flush()
         return
     check_free(out, force=force)
 
     def write(path: Path) -> None:
-        content = (
-            table.to_parquet if is_parquet(out) else functools.partial(table.to_csv, mode="wb", lineterminator="\n")
-        )
-        write_atomically(path, lambda file: content(file, index=False), commit=committing(path))
+        content = _write_parquet if is_parquet(out) else _write_csv
+        write_atomically(path, lambda file: content(parts(), file), commit=committing(path))
 
     try:
         write(out)
     except OSError as error:
         rescued = rescue(lambda folder: write(folder / out.name))
         raise FileError(f"`{out}` cannot be written: {error.strerror or error}. {rescued}".rstrip()) from error
+
+
+def _write_csv(parts: Iterator[Any], file: BinaryIO) -> None:
+    for number, table in enumerate(parts):
+        tables.guarded_table(table).to_csv(file, mode="wb", index=False, header=number == 0, lineterminator="\n")
+
+
+def _write_parquet(parts: Iterator[Any], file: BinaryIO) -> None:
+    parquet, arrow = tables.pyarrow_modules()
+    writer = None
+    for table in parts:
+        rows = arrow.Table.from_pandas(table, preserve_index=False)
+        writer = writer or parquet.ParquetWriter(file, rows.schema)
+        writer.write_table(rows.cast(writer.schema))
+    if writer is not None:
+        writer.close()
 
 
 def is_parquet(out: Path) -> bool:

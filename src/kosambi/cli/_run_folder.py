@@ -6,7 +6,8 @@
     run/run.json        everything else, with digests of the first two and of itself; written last
 
 Everything is written into a folder beside the final one, flushed to disk, and renamed. Whoever looks sees no folder,
-the old one, or the new one. What a killed process left behind is removed by the next one.
+the old one, or the new one. What a killed process left behind is removed by the next one, except the checkpoint of a
+fit, from which that one goes on.
 """
 
 from __future__ import annotations
@@ -100,6 +101,12 @@ def _try(out: Path) -> None:
             sync(trial / RECORD)
     except OSError as error:
         raise FileError(f"`{out}` cannot be made: {error.strerror}. Choose another `--out`.") from error
+
+
+def checkpoint(out: Path) -> Path:
+    """The folder beside the run in which an unfinished fit keeps what it has found."""
+    out = _resolved(out)
+    return out.parent / f".{out.name}.checkpoint"
 
 
 @contextlib.contextmanager

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import webbrowser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from kosambi import tables
 from kosambi._core.writing import write_atomically
 from kosambi.cli import _run_folder
-from kosambi.cli._bad_rows import flagged, usable_rows
+from kosambi.cli._bad_rows import check_any, flagged, usable_rows
 from kosambi.cli._data import encoded
 from kosambi.cli._exits import committing
 from kosambi.cli._fit import check_matplotlib, page_words, target_values
-from kosambi.cli._predictions import check_free, prediction_table, write_table
+from kosambi.cli._predictions import check_free, prediction_table, write_parts
 from kosambi.cli._record import model_problem, problem_of
 from kosambi.cli._screen import Screen
 from kosambi.errors import FileError, InputError
@@ -69,35 +72,72 @@ def predict(request: PredictRequest, screen: Screen) -> None:
         raise InputError("`--json` and `--out -` both write to stdout. Choose one of them.")
     with screen.stage("load", f"Loading {request.run}"):
         run = load_run(request.run)
-    with screen.stage("read", f"Reading {request.data.name}"):
-        table, ids = _new_rows(run.schema, request)
-        inputs, faults = usable_rows(run.schema, run.estimator, table, request.on_bad_row)
-    is_good = faults == ""
-    if not is_good.all():
+    found: dict[str, Any] = {}
+    with screen.stage("predict", f"Predicting the rows of {request.data.name}"):
+        write_parts(lambda: _predictions(run, request, found), request.out, force=request.force)
+    if found["bad_rows"]:
         did = "left out" if request.on_bad_row == "skip" else "written without predictions"
-        screen.say(f"Warning: {tables.first_of(faults)}. They are {did}: {tables.listed(faults)}.", always=True)
-    with screen.stage("predict", f"Predicting {len(inputs)} rows"):
-        predictions = prediction_table(
-            run.estimator, inputs, coverage=request.coverage, samples=request.samples, seed=request.seed
-        )
-    if request.on_bad_row == "flag":
-        predictions = flagged(predictions, faults)
-    elif ids is not None:
-        ids = ids[is_good]
-    if ids is not None:
-        if ids.name in predictions:
-            raise InputError(f"`--id {ids.name}` has the name of a column of predictions. Rename it in the data.")
-        predictions.insert(0, ids.name, ids.to_numpy())
-    with screen.stage("write", f"Writing {request.out}"):
-        write_table(predictions, request.out, force=request.force)
+        screen.say(f"Warning: {found.pop('problem')}. They are {did}: {found.pop('problems')}.", always=True)
     if str(request.out) != "-":
-        found = {"out": str(request.out), "rows": len(predictions), "columns": list(predictions.columns)}
-        found["bad_rows"] = int((~is_good).sum())
-        screen.result(f"{len(predictions)} predictions are in {request.out}", found | {"seconds": screen.seconds})
+        found = {"out": str(request.out), **found, "seconds": screen.seconds}
+        screen.result(f"{found['rows']} predictions are in {request.out}", found)
 
 
-def _new_rows(schema: tables.Schema, request: PredictRequest) -> tuple[Any, Any]:
-    """The input columns of new rows, and their identifiers if those are asked for."""
+def _predictions(run: Run, request: PredictRequest, found: dict[str, Any]) -> Iterator[Any]:
+    """Tables of predictions of some rows at a time; says in `found` what there was."""
+    all_faults, rows, columns = [], 0, []
+    for table, ids in _new_parts(run.schema, request):
+        inputs, faults = usable_rows(run.schema, run.estimator, table, request.on_bad_row)
+        all_faults.append(faults)
+        if inputs is None and request.on_bad_row == "skip":
+            continue
+        predictions = _predicted(run, inputs, request)
+        if request.on_bad_row == "flag":
+            predictions = flagged(predictions, faults)
+        if ids is not None:
+            predictions = _with_ids(predictions, ids if request.on_bad_row == "flag" else ids[faults == ""])
+        rows, columns = rows + len(predictions), list(predictions.columns)
+        yield predictions
+    faults = np.concatenate(all_faults)
+    check_any(faults)
+    found |= {"rows": rows, "columns": columns, "bad_rows": int((faults != "").sum())}
+    if found["bad_rows"]:
+        found |= {"problem": tables.first_of(faults), "problems": tables.listed(faults)}
+
+
+def _predicted(run: Run, inputs: Any, request: PredictRequest) -> Any:
+    """The predictions of coded rows; for None a table of no rows with the same columns."""
+    if inputs is None:
+        import pandas as pd  # type: ignore[import-untyped]
+
+        anywhere = np.asarray(run.estimator.x_mean_)[None]
+        return _predicted(run, pd.DataFrame(anywhere, columns=run.estimator.feature_names_in_), request).iloc[:0]
+    return prediction_table(
+        run.estimator, inputs, coverage=request.coverage, samples=request.samples, seed=request.seed
+    )
+
+
+def _with_ids(predictions: Any, ids: Any) -> Any:
+    if ids.name in predictions:
+        raise InputError(f"`--id {ids.name}` has the name of a column of predictions. Rename it in the data.")
+    predictions.insert(0, ids.name, ids.to_numpy())
+    return predictions
+
+
+def _new_parts(schema: tables.Schema, request: PredictRequest) -> Iterator[tuple[Any, Any]]:
+    """The input columns of new rows, some at a time, and their identifiers if those are asked for."""
+    wanted, as_text = _wanted(schema, request)
+    if request.samples:
+        # Draws along the same functions, with noise that no two rows share, are made of all rows together.
+        parts = iter([tables.read(request.data, columns=wanted, text=as_text)])
+    else:
+        parts = tables.read_in_parts(request.data, columns=wanted, text=as_text)
+    for table in parts:
+        yield table, None if request.id_column is None else table[request.id_column]
+
+
+def _wanted(schema: tables.Schema, request: PredictRequest) -> tuple[list[str], list[str]]:
+    """Columns to read, and those of them to read as text."""
     names = tables.column_names(request.data)
     for name in schema.names:
         tables.as_known(name, names, f"`{request.data}`")
@@ -108,8 +148,7 @@ def _new_rows(schema: tables.Schema, request: PredictRequest) -> tuple[Any, Any]
     as_text = [name for name, kind in schema.kinds.items() if kind == "categorical"]
     # Identifiers are copied as they are written, so that 007 stays 007.
     as_text += [request.id_column] if request.id_column is not None and request.id_column not in schema.names else []
-    table = tables.read(request.data, columns=wanted, text=as_text)
-    return table, None if request.id_column is None else table[request.id_column]
+    return wanted, as_text
 
 
 def report(run_folder: Path, out: Path | None, screen: Screen, *, force: bool, show: bool) -> Path:

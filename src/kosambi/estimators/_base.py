@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kosambi._core.checkpoints import resumable
 from kosambi._core.checks import as_count
 from kosambi._core.parameters import nested_params, with_params
 from kosambi._core.precision import host_generator
@@ -22,15 +23,19 @@ from kosambi.errors import DataWarning, InputError
 from kosambi.estimators._fit import fitted
 from kosambi.estimators._inputs import is_near, standardised, validated
 from kosambi.estimators._learn import Settings
+from kosambi.estimators._more import begun_from, check_warm_start, with_rows
+from kosambi.estimators._resume import about, kept_key
 from kosambi.estimators._rows import extreme_cells, location_and_scale, merged, padded_inputs
+from kosambi.estimators._source import SourceModel, standardised_rows, surveyed
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import AveragedPosterior, Posterior, Prediction
 from kosambi.posterior.certificate import Certificate
 from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.functions.features import expand
+from kosambi.sources import AbstractRowSource, Survey
 
 # What keys are for, other than a fit.
-FUNCTIONS, OBSERVATIONS, COVARIANCE = 1, 2, 3
+FUNCTIONS, OBSERVATIONS, COVARIANCE, MORE_ROWS = 1, 2, 3, 4
 _FIRST_PURPOSE = 2**30
 # Numbers of one block of new inputs, which are predicted one after the other.
 _VALUES_AT_ONCE = 2**23
@@ -48,9 +53,11 @@ class AbstractEstimator(BaseEstimator):
         weights: Float[np.ndarray, " N"],
         likelihood: AbstractLikelihood,
         target_units: tuple[float, float],
+        checkpoint: Any = None,
     ) -> None:
-        settings = self._settings()
+        settings, last = self._settings(), getattr(self, "posterior_", None)
         settings.check()
+        check_warm_start(self.warm_start)
         if (note := extreme_cells(x)) is not None:
             warnings.warn(
                 f"{note} If that stands for a missing value, or is a mistake, leave the row out or repair it; if it is "
@@ -62,10 +69,57 @@ class AbstractEstimator(BaseEstimator):
         self.x_mean_, self.x_scale_ = location_and_scale(rows.x, rows.weights)
         names = getattr(self, "feature_names_in_", None)
         rows = type(rows)(standardised(rows.x, self.x_mean_, self.x_scale_, names), rows.y, rows.weights)
-        key = random_key(self.random_state)
-        self.posterior_, self.fit_report_ = fitted(key, settings, likelihood, rows, *target_units)
+        if self.warm_start and last is not None and last.target.x.shape[1] == rows.x.shape[1]:
+            if checkpoint is not None:
+                raise InputError(
+                    "`checkpoint` cannot keep a fit that begins at an earlier one, which a new process does not have. "
+                    "Set `warm_start=False`, or leave `checkpoint` out."
+                )
+            settings, likelihood = begun_from(last, settings, likelihood, *target_units)
+        with resumable(checkpoint, {} if checkpoint is None else about(self, x, y, weights)):
+            key = kept_key(lambda: random_key(self.random_state))
+            self.posterior_, self.fit_report_ = fitted(key, settings, likelihood, rows, *target_units)
         self.report_ = self.posterior_.report
         # One of an earlier fit would be wrong.
+        self.__dict__.pop("_certificate", None)
+
+    def _add_rows(
+        self, x: Float[np.ndarray, "n D"], y: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> None:
+        """More rows for the model as it is, whose inputs have not been standardised."""
+        near = standardised(x, self.x_mean_, self.x_scale_, getattr(self, "feature_names_in_", None))
+        key = random_key(self.random_state, MORE_ROWS)
+        self.posterior_ = with_rows(key, self.posterior_, self._settings(), near, y, weights)
+        self.report_ = self.posterior_.report
+        self.__dict__.pop("_certificate", None)
+
+    def _fit_source(
+        self,
+        source: AbstractRowSource,
+        max_memory: Any,
+        check: Callable[[np.ndarray], object] | None,
+        model: Callable[[Survey], SourceModel],
+    ) -> None:
+        """Learn from rows that are read as a stream; `model` says what they are of, once they have been read."""
+        settings = self._settings()
+        check_warm_start(self.warm_start)
+        if self.warm_start and hasattr(self, "posterior_"):
+            raise InputError("`warm_start=True` is for rows in memory. Set it to False to read a source of rows anew.")
+        found = surveyed(settings, source, max_memory, check)
+        given = model(found)
+        self.n_features_in_ = len(found.x_mean)
+        if source.columns is not None:
+            self.feature_names_in_ = np.array(source.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.x_mean_, self.x_scale_ = found.x_mean, found.x_scale
+        found = standardised_rows(found, given.classes)
+        rows = merged(found.sample.x, found.sample.y, found.sample.weights)
+        key = random_key(self.random_state)
+        self.posterior_, self.fit_report_ = fitted(
+            key, settings, given.likelihood, rows, *given.units, found=found, max_memory=max_memory
+        )
+        self.report_ = self.posterior_.report
         self.__dict__.pop("_certificate", None)
 
     def set_params(self, **params: Any) -> AbstractEstimator:

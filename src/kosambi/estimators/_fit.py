@@ -13,7 +13,7 @@ from kosambi._core.precision import host_generator
 from kosambi._core.programs import split
 from kosambi._core.types import Key
 from kosambi.averaging import average
-from kosambi.basis import inducing
+from kosambi.basis import PointBasis, inducing
 from kosambi.errors import HyperparameterWarning, TruncationWarning
 from kosambi.estimators._learn import Settings, learned, leaves_much, with_last_word
 from kosambi.estimators._models import in_units, prior_in_units
@@ -38,6 +38,8 @@ from kosambi.posterior import AveragedPosterior, Posterior
 from kosambi.posterior.doubled import left_out_score, scores_beside
 from kosambi.priors import AbstractPrior
 from kosambi.samplers.run import is_for_closed_form
+from kosambi.sources import Survey
+from kosambi.streaming import infer_source
 from kosambi.target import Target
 from kosambi.target.neighbors import DEFAULT, NEIGHBORS
 
@@ -54,22 +56,32 @@ _NOTHING = 0.05
 
 
 def fitted(
-    key: Key, settings: Settings, likelihood: AbstractLikelihood, rows: Rows, location: float, scale: float
+    key: Key,
+    settings: Settings,
+    likelihood: AbstractLikelihood,
+    rows: Rows,
+    location: float,
+    scale: float,
+    found: Survey | None = None,
+    max_memory: object = None,
 ) -> tuple[Posterior, FitReport | None]:
     """The posterior given `rows`, whose inputs are standardised, and how the hyperparameters were found.
 
-    `likelihood` is that of standardised observations; (location, scale) is (0, 1) where there are no such.
+    `likelihood` is that of standardised observations; (location, scale) is (0, 1) where there are no such. With
+    `found`, hyperparameters and points come from `rows`, a sample, and the posterior is of all rows of that stream.
     """
     key_learn, key_points, key_held, key_draw = split(key, 4)
     key_average = jax.random.fold_in(key, _FOR_AVERAGES)
     began, filled = time.perf_counter(), padded(rows)
     number = settings.num_points
     number = _at_most(number, rows) if isinstance(number, int) else number
-    near, is_asked = _num_neighbors(settings, likelihood, rows, number == "auto")
+    near, is_asked = (0, False) if found is not None else _num_neighbors(settings, likelihood, rows, number == "auto")
     # Points, or all rows, as `infer` finds.
     is_left_open = not near and not settings.asks_for_neighbors and settings.n_neighbors != 0
-    few = affordable(len(rows.y), likelihood) if number == "auto" and not near else None
-    is_learned, num_draws = settings.is_learned, settings.num_draws(likelihood, len(rows.y), near > 0)
+    count = len(rows.y) if found is None else found.num_rows
+    few = affordable(count, likelihood) if number == "auto" and not near else None
+    is_learned, num_draws = settings.is_learned, settings.num_draws(likelihood, count, near > 0)
+    num_draws = num_draws if found is None else 0
     if few is not None and not isinstance(likelihood, Gaussian):
         # So many rows are learned from with the points that then carry the draws.
         number, few = (_at_most(few, rows) if is_learned else number), None
@@ -84,7 +96,7 @@ def fitted(
     ):
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
         scaled = rows.x / column_scales(model.prior.kernel, rows.x)
-        size = min(near_points(len(rows.y), likelihood), len(np.unique(rows.x, axis=0))) if few is None else few
+        size = min(near_points(len(rows.y), likelihood) if few is None else few, len(np.unique(rows.x, axis=0)))
         chosen = inducing.kmeans(key_points, scaled, size) if size else np.arange(0)
         points = rows.x[chosen]
         if is_learned and isinstance(model.likelihood, Gaussian):
@@ -103,6 +115,24 @@ def fitted(
     elif number == "auto" and not is_asked:
         near = 0
     prior, final = _in_units(model.prior, model.likelihood, location, scale)
+    if found is not None:
+        posterior = infer_source(
+            key_draw,
+            prior,
+            final,
+            found,
+            PointBasis,
+            num_inducing=number if points is None else "auto",
+            inducing_points="greedy" if points is None else points,
+            potential=settings.potential,
+            sampler=settings.sampler,
+            num_particles=settings.n_samples,
+            max_memory=max_memory,
+            progress=settings.progress,
+        )
+        if (note := worse_than_constant(posterior)) is not None:
+            warnings.warn(note, HyperparameterWarning, stacklevel=6)
+        return posterior, model.report
     # Neighbours are found once, among the rows as they are, and nothing is compiled for the closed form of all rows.
     is_near = near > 0 or settings.potential == NEIGHBORS
     is_plain = is_near or (isinstance(likelihood, Gaussian) and len(rows.y) > MANY_ROWS)
@@ -116,7 +146,7 @@ def fitted(
         "progress": settings.progress,
     }
     place = {"num_inducing": number} if points is None else {"inducing_points": points}
-    posterior = infer(key_draw, prior, final, data.x, data.y, **options, **place)
+    posterior = infer(key_draw, prior, final, data.x, data.y, initial=settings.initial, **options, **place)
     if is_near and chosen is not None:
         seconds = time.perf_counter() - began
         posterior.selection = (

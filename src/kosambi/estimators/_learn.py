@@ -23,6 +23,7 @@ from kosambi.learning.held_out import LastWord
 from kosambi.learning.num_neighbors import as_neighbors
 from kosambi.learning.sizes import SUBSET
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.posterior import Posterior
 from kosambi.priors import GaussianProcess
 from kosambi.target.neighbors import NEIGHBORS
 
@@ -57,6 +58,10 @@ class Settings:
     sampler: Any
     potential: str
     progress: bool | None
+    mean: float | None = None
+    """Where the search for the prior mean begins; from the observations when None."""
+    initial: Posterior | None = None
+    """The last fit, where this one begins."""
 
     @property
     def asks_for_neighbors(self) -> bool:
@@ -138,7 +143,8 @@ def learned(
     # −f mean the same a mean would choose between them.
     has_mean = in_units(likelihood, 0.0, 1.0) is None and likelihood.num_latents == 1 and not likelihood.is_even
     rough = np.asarray(likelihood.raw_rough_latent(rows.y)) if has_mean else np.zeros(1)
-    prior = GaussianProcess(kernel, mean=float(np.average(rough, weights=rows.weights if has_mean else None)))
+    mean = float(np.average(rough, weights=rows.weights if has_mean else None))
+    prior = GaussianProcess(kernel, mean=settings.mean if has_mean and settings.mean is not None else mean)
     method = "evidence" if settings.is_learned else settings.hyperparameters
     if method is not None and (len(rows.y) < 2 or np.ptp(rows.y) == 0 or not np.any(np.ptp(rows.x, axis=0) > 0)):
         warnings.warn(

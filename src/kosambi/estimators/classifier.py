@@ -15,11 +15,14 @@ from kosambi._core.checks import as_level
 from kosambi.errors import InputError
 from kosambi.estimators._base import AbstractEstimator
 from kosambi.estimators._inputs import validated
+from kosambi.estimators._more import refuse_source
+from kosambi.estimators._source import SourceModel, is_source
 from kosambi.estimators.regressor import checked_weights
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Categorical
 from kosambi.posterior import AveragedPrediction, Prediction
 from kosambi.samplers import AbstractSampler
+from kosambi.sources import Survey
 
 # Two to this power are the values of the residual for the intervals of probabilities of several classes.
 _RESIDUAL_POWER = 6
@@ -52,6 +55,9 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
             elsewhere; "paper" (an exact Gaussian process, for comparison); None to keep them.
         sampler: see `kosambi.sample`.
         potential: "auto", "projected", "optimal" or "neighbors"; see `kosambi.Target`.
+        warm_start: whether the next `fit` begins from the last one: from its hyperparameters, without a choice between
+            families of kernels, and from its draws. A kernel or a likelihood of another sort that was set since is
+            what it begins from instead. For rows that come later without a new search, see `partial_fit`.
         progress: whether to show a progress line; None shows it on a terminal.
         random_state: a seed, a generator or None.
 
@@ -80,6 +86,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         hyperparameters: str | None = "auto",
         sampler: str | AbstractSampler = "auto",
         potential: str = "auto",
+        warm_start: bool = False,
         progress: bool | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -91,27 +98,95 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         self.hyperparameters = hyperparameters
         self.sampler = sampler
         self.potential = potential
+        self.warm_start = warm_start
         self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProjectedLangevinClassifier:
-        """Learn from rows of X (n, D) and labels y (n,), each counting `sample_weight` times."""
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        max_memory: int | str | None = None,
+        checkpoint: Any = None,
+    ) -> ProjectedLangevinClassifier:
+        """Learn from rows of X (n, D) and labels y (n,), each counting `sample_weight` times.
+
+        X may be a source from `kosambi.sources`, as for `ProjectedLangevinRegressor`, whose y has a number for each
+        class; so is `checkpoint`.
+        """
+        if is_source(X, y, sample_weight, max_memory, checkpoint):
+            self._fit_source(X, max_memory, None, lambda found: self._source_model(X.labels, found))
+            return self
+        return self._fit_labels(X, y, sample_weight, None, checkpoint)
+
+    def _fit_labels(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, checkpoint: Any = None
+    ) -> ProjectedLangevinClassifier:
+        """Learn from labels, of which there are `classes`, or those in y when None."""
         x, y = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         weights = checked_weights(sample_weight, x)
-        y = column_or_1d(y)
+        y, used = column_or_1d(y), weights > 0
         # A label all of whose rows weigh nothing is not among the data.
-        self.classes_ = np.unique(y[weights > 0])
+        self.classes_ = np.unique(y[used] if classes is None else column_or_1d(classes))
         number = len(self.classes_)
         if number < 2:
             raise InputError(
-                f"`y` has one class only, {self.classes_.tolist()[0]!r}. A classifier needs two at least; leave out "
-                "the model, or add rows of another class."
+                f"`{'y' if classes is None else 'classes'}` has one class only, {self.classes_.tolist()[0]!r}. A "
+                "classifier needs two at least; leave out the model, or add rows of another class."
             )
-        used = weights > 0
-        numbers = np.searchsorted(self.classes_, y[used]).astype(np.float64)
-        self._fit_rows(x[used], numbers, weights[used], self._likelihood(number), (0.0, 1.0))
+        self._fit_rows(x[used], self._numbers(y[used]), weights[used], self._likelihood(number), (0.0, 1.0), checkpoint)
         return self
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> ProjectedLangevinClassifier:
+        """Add rows of X (n, D) and labels y (n,) to those seen; the first call is `fit`.
+
+        Hyperparameters, standardisation and inducing points stay those of the last `fit`; the sampler runs on all rows
+        and begins at the present draws. See `ProjectedLangevinRegressor.partial_fit`.
+
+        Arguments:
+            X: (n, D), one row at least.
+            y: (n,).
+            classes: all labels that will ever come, which the first call needs unless its y has them all.
+            sample_weight: (n,), how often each counts.
+        """
+        refuse_source(X)
+        if not hasattr(self, "posterior_"):
+            return self._fit_labels(X, y, sample_weight, classes)
+        if classes is not None and not np.array_equal(np.unique(column_or_1d(classes)), self.classes_):
+            raise InputError(
+                f"`classes` are {np.unique(classes).tolist()}, but were {self.classes_.tolist()} at the first call. "
+                "Leave them out, or fit anew with all of them."
+            )
+        x, y = validated(self, X, y, reset=False, dtype=np.float64)
+        check_classification_targets(y)
+        weights = checked_weights(sample_weight, x)
+        self._add_rows(x, self._numbers(column_or_1d(y)), weights)
+        return self
+
+    def _numbers(self, y: np.ndarray) -> Float[np.ndarray, " n"]:
+        """The places of labels among `classes_`."""
+        unknown = ~np.isin(y, self.classes_)
+        if np.any(unknown):
+            raise InputError(
+                f"`y` has the label {y[unknown].tolist()[0]!r}, which is none of the classes {self.classes_.tolist()}. "
+                "Name all of them with `classes` at the first call of `partial_fit`."
+            )
+        return np.searchsorted(self.classes_, y).astype(np.float64)
+
+    def _source_model(self, labels: tuple[str, ...] | None, found: Survey) -> SourceModel:
+        values = found.values
+        if values is None or len(values) < 2:
+            what = "one class only" if values is not None else "more different values than classes can be"
+            raise InputError(f"`y` of the source has {what}. A classifier needs some classes, two at least.")
+        self.classes_ = values.astype(np.int64) if np.all(values == np.round(values)) else values
+        if labels is not None:
+            self.classes_ = np.array(labels)[values.astype(int)]
+        return SourceModel(self._likelihood(len(values)), (0.0, 1.0), values)
 
     def _likelihood(self, number: int) -> AbstractLikelihood:
         """The likelihood of `number` classes."""

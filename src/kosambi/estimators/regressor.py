@@ -13,11 +13,14 @@ from kosambi.errors import InputError
 from kosambi.estimators._base import COVARIANCE, AbstractEstimator, random_key
 from kosambi.estimators._inputs import check_units, for_equal_observations, refuse_masked, validated
 from kosambi.estimators._models import as_likelihood, in_units
+from kosambi.estimators._more import refuse_source
 from kosambi.estimators._rows import has_covariance, latent_covariance, location_and_scale
+from kosambi.estimators._source import SourceModel, is_source
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Prediction
 from kosambi.samplers import AbstractSampler
+from kosambi.sources import Survey
 
 
 class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
@@ -49,6 +52,9 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             elsewhere; "paper" (an exact Gaussian process, for comparison); None to keep them.
         sampler: see `kosambi.sample`.
         potential: "auto", "projected", "optimal" or "neighbors"; see `kosambi.Target`.
+        warm_start: whether the next `fit` begins from the last one: from its hyperparameters, without a choice between
+            families of kernels, and from its draws. A kernel or a likelihood of another sort that was set since is
+            what it begins from instead. For rows that come later without a new search, see `partial_fit`.
         progress: whether to show a progress line; None shows it on a terminal.
         random_state: a seed, a generator or None.
 
@@ -77,6 +83,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         hyperparameters: str | None = "auto",
         sampler: str | AbstractSampler = "auto",
         potential: str = "auto",
+        warm_start: bool = False,
         progress: bool | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -88,19 +95,84 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         self.hyperparameters = hyperparameters
         self.sampler = sampler
         self.potential = potential
+        self.warm_start = warm_start
         self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProjectedLangevinRegressor:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        max_memory: int | str | None = None,
+        checkpoint: Any = None,
+    ) -> ProjectedLangevinRegressor:
         """Learn from rows of X (n, D) and y (n,), each counting `sample_weight` times.
+
+        X may be a source from `kosambi.sources`, which has y and weights, and whose rows need not fit into memory:
+        `max_memory`, bytes or text such as "2GB", is what the process may take then. There are no neighbours; a sample
+        of the rows is what hyperparameters are learned from, and the posterior is that of all rows.
 
         A weight multiplies the log density of its row: two stands for a row that was observed twice. Where
         hyperparameters of a noise in the units of y are learned, weights above one count as one, as do copies of a row,
         unless y is rounded coarsely: observations that agree to the last digit would say that there is no noise.
+
+        `checkpoint`, a folder or a `kosambi.Checkpoint`, is where the fit writes once a minute what it has found. After
+        a crash, a kill or Ctrl-C the same call goes on from there, and ends with the same numbers, bit for bit on the
+        same machine. The folder is removed at the end; one of another fit is refused.
         """
+        likelihood = as_likelihood(self.likelihood)
+        if is_source(X, y, sample_weight, max_memory, checkpoint):
+            self._check_likelihood(likelihood)
+            self._fit_source(X, max_memory, likelihood.check, lambda found: self._source_model(likelihood, found))
+            return self
         x, y = validated(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=True)
         weights = checked_weights(sample_weight, x)
-        likelihood = as_likelihood(self.likelihood)
+        self._check_likelihood(likelihood)
+        y = np.asarray(likelihood.check(y))
+        likelihood = for_equal_observations(likelihood, y[weights > 0])
+        units = (0.0, 1.0)
+        if in_units(likelihood, 0.0, 1.0) is not None:
+            location, scale = location_and_scale(y[weights > 0], weights[weights > 0])
+            units = (float(location), float(scale))
+            check_units(y, units[1])
+        self._fit_rows(x, y, weights, self._in_standard_units(likelihood, units), units, checkpoint)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProjectedLangevinRegressor:
+        """Add rows of X (n, D) and y (n,) to those seen; the first call is `fit`.
+
+        Hyperparameters, standardisation and inducing points stay those of the last `fit`, and the posterior is that of
+        all rows: `posterior_.condition`. With Gaussian noise that is a closed form. Rows that the points know little
+        of, and draws of hyperparameters that new rows speak against, are warned of; call `fit` with all rows then.
+
+        Arguments:
+            X: (n, D), one row at least.
+            y: (n,).
+            sample_weight: (n,), how often each counts.
+        """
+        refuse_source(X)
+        if not hasattr(self, "posterior_"):
+            return self.fit(X, y, sample_weight)
+        x, y = validated(self, X, y, reset=False, dtype=np.float64, y_numeric=True)
+        weights = checked_weights(sample_weight, x)
+        self._add_rows(x, np.asarray(self.posterior_.likelihood.check(y)), weights)
+        return self
+
+    def _source_model(self, likelihood: AbstractLikelihood, found: Survey) -> SourceModel:
+        is_real = in_units(likelihood, 0.0, 1.0) is not None
+        units = (found.y_mean, found.y_scale) if is_real else (0.0, 1.0)
+        return SourceModel(self._in_standard_units(likelihood, units), units)
+
+    def _in_standard_units(self, likelihood: AbstractLikelihood, units: tuple[float, float]) -> AbstractLikelihood:
+        """The likelihood of standardised y: parameters of one that was given were for y as it is."""
+        if units == (0.0, 1.0) or not isinstance(self.likelihood, AbstractLikelihood):
+            return likelihood
+        return in_units(likelihood, -units[0] / units[1], 1.0 / units[1]) or likelihood
+
+    @staticmethod
+    def _check_likelihood(likelihood: AbstractLikelihood) -> None:
         if likelihood.num_labels is not None:
             raise InputError(
                 f"`likelihood` {type(likelihood).__name__} is for labels. Use `ProjectedLangevinClassifier`."
@@ -110,18 +182,6 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
                 "`likelihood` has one noise for each observation, but a fit puts rows in an order of its own. Use "
                 "`sample_weight`, or `kosambi.infer`."
             )
-        y = np.asarray(likelihood.check(y))
-        likelihood = for_equal_observations(likelihood, y[weights > 0])
-        units = (0.0, 1.0)
-        if in_units(likelihood, 0.0, 1.0) is not None:
-            location, scale = location_and_scale(y[weights > 0], weights[weights > 0])
-            units = (float(location), float(scale))
-            check_units(y, units[1])
-            if isinstance(self.likelihood, AbstractLikelihood):
-                # Its parameters were given for y as it is.
-                likelihood = in_units(likelihood, -units[0] / units[1], 1.0 / units[1]) or likelihood
-        self._fit_rows(x, y, weights, likelihood, units)
-        return self
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """The mean of an observation at each row, (n,); with its standard deviation, or covariances (n, n).

@@ -25,6 +25,7 @@ from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.measures import AbstractMeasure, MixtureMeasure, PointMeasure
 from kosambi.samplers import Particles
 from kosambi.target import Target
+from kosambi.target.corrected_term import CorrectedTerm
 from kosambi.target.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
 from kosambi.target.marginal_term import MarginalTerm
 
@@ -213,12 +214,18 @@ def _target_problem(target: Target) -> str | None:
         return f"its potential must be projected, optimal or neighbors, and is {target.kind!r}"
     if (problem := _neighborhood_problem(target)) is not None:
         return problem
+    if (known := target.stream) is not None and known.lowest.shape != target.x.shape[1:]:
+        return "what it knows of all rows belongs to other data"
     if target.x.shape[1] != target.basis.inducing_points.shape[1] or target.inverse_root.shape[0] != size:
         return "data and basis have different sizes"
     if isinstance(term, QuadraticTerm):
         fits = isinstance(likelihood, Gaussian) and term.root.shape[1] == size
         fits = fits and likelihood.noise.shape in ((), target.y.shape)  # type: ignore[attr-defined]
     else:
+        if isinstance(term, CorrectedTerm):
+            if target.stream is None or term.centre.shape[0] != int(np.prod(target.shape)):
+                return "its data term belongs to a stream that is missing"
+            term = term.rows
         assert isinstance(term, FactorisedTerm | JointTerm | MarginalTerm)
         fits = term.psi.shape == (len(target.x), size) and _alike(term.likelihood, likelihood)
     if not fits:

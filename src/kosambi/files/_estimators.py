@@ -46,6 +46,7 @@ class SavedEstimator:
     label_type: str | None
     """How NumPy writes the type of the labels."""
     labels: tuple[str, ...] | None
+    warm_start: bool = False
 
     @property
     def problem(self) -> str | None:

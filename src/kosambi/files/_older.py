@@ -8,6 +8,9 @@ versions that must go on loading.
     version 2    "law" became "distribution"; a posterior keeps its report under that name
     version 3    a target may have neighbours, and an estimator a number of them
     version 4    MALA may take several substeps
+    version 5    averages over hyperparameters
+    version 6    a target may be of rows that were read as a stream
+    version 7    an estimator may begin where its last fit ended
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 7
 """Rises when older versions of kosambi could not read what is written now."""
 OLDEST_VERSION = 1
 """The oldest format that is read."""

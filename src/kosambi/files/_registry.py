@@ -42,13 +42,15 @@ from kosambi.posterior.certificate import Certificate
 from kosambi.priors import FunctionDraws, MeanFunction, Named, measures
 from kosambi.priors.functions import expansions
 from kosambi.priors.smoothing import Envelope
-from kosambi.samplers import LadderReport, LogEvidence, Report
+from kosambi.samplers import LadderReport, LogEvidence, Report, StreamReport
 from kosambi.target import Target
 from kosambi.target.bounds import DivergenceBounds
+from kosambi.target.corrected_term import CorrectedTerm
 from kosambi.target.data_terms import FactorisedTerm, JointTerm, QuadraticTerm
 from kosambi.target.marginal_term import MarginalTerm
 from kosambi.target.modes import Modes
 from kosambi.target.neighborhood import Neighborhood, NeighborReport
+from kosambi.target.stream import StreamFacts
 
 # Modules all of whose concrete classes can be saved, so that a new kernel or likelihood needs no change here.
 _MODULES: Mapping[str, types.ModuleType] = {
@@ -71,6 +73,9 @@ _OTHERS: Mapping[str, type] = {
     "data_terms.FactorisedTerm": FactorisedTerm,
     "data_terms.JointTerm": JointTerm,
     "data_terms.MarginalTerm": MarginalTerm,
+    "data_terms.CorrectedTerm": CorrectedTerm,
+    "target.StreamFacts": StreamFacts,
+    "diagnostics.StreamReport": StreamReport,
     "target.Neighborhood": Neighborhood,
     "target.NeighborReport": NeighborReport,
     "target.Target": Target,

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.journal import Arrays
 from kosambi._core.lapack import clear_above, factorise, invert_triangle, multiply_triangle
 from kosambi._core.precision import at_rest, compiled
 from kosambi._core.types import Array
@@ -96,6 +97,24 @@ class SiteEvaluator(AbstractBlockEvaluator):
             self._best = list(self._last)
         self.is_settled = all(self._has_settled)
         self._steepness = float(np.max(np.abs(gradient if self.bounds is None else gradient * self.bounds.scale)))
+
+    def memory(self) -> list[Any]:
+        """With the sites, of the best evaluation and of the last one."""
+        own = np.asarray(self.is_settled), np.asarray(self._steepness), np.asarray(self._has_settled)
+        every = [part for sites in (*self._best, *self._last) for part in (sites or (None, None))]
+        return [*super().memory(), *own, *every]
+
+    def recall(self, memory: Arrays) -> None:
+        super().recall(memory)
+        settled, steepness, every = memory[2:5]
+        assert settled is not None
+        assert steepness is not None
+        assert every is not None
+        self.is_settled, self._steepness = bool(settled), float(steepness)
+        self._has_settled = [bool(one) for one in every]
+        pairs = zip(memory[5::2], memory[6::2], strict=True)
+        sites = [None if one is None or other is None else Sites(one, other) for one, other in pairs]
+        self._best, self._last = sites[: len(self._best)], sites[len(self._best) :]
 
     @property
     def sites(self) -> list[Sites | None]:

@@ -12,17 +12,19 @@ from kosambi._core.html import table_html
 from kosambi._core.parameters import parameters
 from kosambi._core.precision import at_rest
 from kosambi.learning.families import without_choice
-from kosambi.learning.hyper_draws import MOST_ROUNDS, NUM_CHAINS, R_HAT_LIMIT, Chains, draw_chains
+from kosambi.learning.hyper_draws import BATCH, MOST_ROUNDS, NUM_CHAINS, R_HAT_LIMIT, Chains, draw_chains
 from kosambi.learning.layout import Model, rebuilt
 from kosambi.learning.search import minimise
 from kosambi.learning.task import AbstractStrategy, Found
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.priors import AbstractPrior
 
-EXPENSIVE = 3.0e8
+EXPENSIVE = 1.5e8
 """Cubed rows, of all latent functions and blocks, from which an evaluation takes long, and rounds are fewer."""
-FEWEST_ROUNDS = 36
-"""Transitions of each chain where an evaluation takes long."""
+FEWEST_ROUNDS = 24
+"""Transitions of each chain, at least, where an evaluation takes long."""
+SPARE = 2
+"""Effective draws for each that is kept, so that the smallest number of them, itself an estimate, is not too few."""
 STUCK, WORTH = 0.1, 0.25
 """Acceptance below which chains hardly move, and effective draws, as a part of those wanted, that are too few."""
 
@@ -114,8 +116,11 @@ class HyperparameterDraws:
         return [(name, shown[0][name], shown[1][name], shown[2][name]) for name in self.values]
 
 
-def drawn(strategy: AbstractStrategy, found: Found, number: int) -> HyperparameterDraws:
-    """`number` draws from the density that the strategy maximises, around the maximum that it has found."""
+def drawn(strategy: AbstractStrategy, found: Found, number: int, together: int) -> HyperparameterDraws:
+    """`number` draws from the density that the strategy maximises, around the maximum that it has found.
+
+    `together` is the number of rows that this density is of.
+    """
     task, bounds = strategy.task, found.bounds
     assert bounds is not None
     objective, size = strategy.density(found)
@@ -128,8 +133,8 @@ def drawn(strategy: AbstractStrategy, found: Found, number: int) -> Hyperparamet
     if task.stop.happened:
         raise KeyboardInterrupt
     # As many states as draws, at least.
-    rounds = max(FEWEST_ROUNDS if size > EXPENSIVE else MOST_ROUNDS, -(-number // NUM_CHAINS))
-    chains = draw_chains(objective, mode.vector, bounds, task.generator, number, task.show, rounds)
+    rounds = max(_most_rounds(size), -(-number // NUM_CHAINS))
+    chains = draw_chains(objective, mode.vector, bounds, task.generator, SPARE * number, task.show, rounds)
     vectors, densities = chains.thinned(number)
     models = [_concrete(task.layout.model(each, found.model)) for each in vectors]
     learned = [parameter.name for group in task.layout.groups for parameter in group]
@@ -144,8 +149,14 @@ def drawn(strategy: AbstractStrategy, found: Found, number: int) -> Hyperparamet
         acceptance=chains.acceptance,
         evaluations=chains.evaluations,
         failures=chains.failures,
-        warnings=_doubts(chains, number),
+        warnings=(*_doubts(chains, number), *_few_rows(together, len(task.counting))),
     )
+
+
+def _most_rounds(size: float) -> int:
+    """Transitions of each chain, fewer where `size`, the cubed rows of an evaluation, is large; whole batches."""
+    wanted = MOST_ROUNDS * min(1.0, EXPENSIVE / size) ** (1.0 / 3.0)
+    return max(FEWEST_ROUNDS, round(wanted / BATCH) * BATCH)
 
 
 def _values(models: Sequence[Model], names: Sequence[str]) -> dict[str, Float[np.ndarray, "K ..."]]:
@@ -171,6 +182,15 @@ def _doubts(chains: Chains, number: int) -> tuple[str, ...]:
     if chains.ess < WORTH * number:
         return (f"{number} draws of hyperparameters are worth {chains.ess:.0f} independent ones. Ask for fewer.",)
     return ()
+
+
+def _few_rows(together: int, num_rows: int) -> tuple[str, ...]:
+    if together >= num_rows:
+        return ()
+    return (
+        f"Draws of hyperparameters come from {together} of {num_rows} rows, those that are learned from together: they "
+        "are spread out more than all rows would leave them. With so many rows the most probable ones are enough.",
+    )
 
 
 def _point(strategy: AbstractStrategy, found: Found) -> tuple[AbstractPrior, AbstractLikelihood]:

@@ -15,6 +15,7 @@ differentiating a Cholesky factorisation takes several times as many. Of many ro
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,7 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.journal import Arrays
 from kosambi._core.lapack import clear_above, factorise, invert_triangle, multiply_triangle
 from kosambi._core.precision import compiled, lift
 from kosambi._core.threads import in_threads, platform
@@ -98,6 +100,17 @@ class AbstractBlockEvaluator(abc.ABC):
 
     def _keep(self, gradient: Float[np.ndarray, " P"]) -> None:  # noqa: B027
         """The last evaluation was the best so far; what it found may be where the next one begins."""
+
+    def memory(self) -> list[Any]:
+        """What the next evaluation, and whoever asks for the evidence, goes by; for a journal."""
+        return [np.asarray(self._lowest), np.asarray(self.evidence)]
+
+    def recall(self, memory: Arrays) -> None:
+        """Be as after the evaluation of that memory."""
+        lowest, evidence = memory[:2]
+        assert lowest is not None
+        assert evidence is not None
+        self._lowest, self.evidence = float(lowest), float(evidence)
 
 
 class ExactEvaluator(AbstractBlockEvaluator):

@@ -183,15 +183,18 @@ def fit_hyperparameters(
         )
         strategy = _strategy(task, method, number, max_rows, num_restarts)
         found = strategy.start()
+        together = found.num_rows
         for stage in (strategy.search, strategy.refine, strategy.check):
             if not task.stop.happened:
                 with task.stop:
                     found = stage(found)
+            if stage == strategy.search:
+                together = found.num_rows
         draws = None
         if number_drawn and not task.stop.happened:
             show.update("draws of hyperparameters")
             with task.stop:
-                draws = drawn(strategy, found, number_drawn)
+                draws = drawn(strategy, found, number_drawn, together)
     report = dataclasses.replace(_report(method, strategy, found, clock, notes), draws=draws)
     for text in (*report.warnings, *(() if draws is None else draws.warnings)):
         # Past the decorators.

@@ -5,13 +5,15 @@ of their normal prior. With the curvature at its maximum θ̂,
 
     H = −∇² log p(θ̂ | y) = W⁻¹ V diag(λ) Vᵀ W⁻¹,   θ = θ̂ + W V diag(λ)^{-1/2} z,
 
-W the widths of the prior, z is about standard normal, and a few leapfrog steps of a quarter turn make draws that are
-all but independent. Curvatures below half of the prior's, where the evidence bends the wrong way, are raised to that.
+W the widths of the prior, z is about standard normal, and a few leapfrog steps of a quarter turn and more make draws
+that are all but independent. Curvatures below half of the prior's, where the evidence bends the wrong way, are raised
+to that. After the first rounds each coordinate of z is given the scale that these found: a column that hardly matters
+has a lengthscale whose distribution has one heavy side, of which the curvature knows nothing.
 
 The evidence is computed with LAPACK on the host, where a compiled program has no part in it, so the loop is Python's;
 chains run side by side, a thread each. At bounds trajectories are thrown back. Step sizes are adapted in the first
-rounds (dual averaging, Hoffman and Gelman 2014), and rounds are added until R̂ and the number of effective draws
-suffice, or a limit is reached.
+rounds (dual averaging, Hoffman and Gelman 2014), which are left out; rounds are added until R̂ and the number of
+effective draws suffice, or a limit is reached.
 """
 
 from __future__ import annotations
@@ -24,12 +26,13 @@ from jaxtyping import Float
 
 from kosambi._core.progress import Progress
 from kosambi._core.threads import in_threads
-from kosambi.learning.search import Objective
+from kosambi.learning.search import Objective, remembered
 from kosambi.learning.starts import Limits
 
-NUM_CHAINS, WARM_UP, BATCH = 4, 8, 12
-"""Chains, rounds in which the step size is adapted, and rounds after which it is looked whether there are enough."""
-MOST_ROUNDS = 60
+NUM_CHAINS, WARM_UP, BATCH, SHORTEST = 4, 8, 6, 12
+"""Chains, rounds in which the step size is adapted, rounds after which it is looked whether there are enough, and
+rounds below which R̂ says too little for that."""
+MOST_ROUNDS = 36
 ENOUGH, R_HAT_LIMIT = 1.1, 1.2
 """R̂ of four short chains below which no rounds are added (Gelman et al. 2013), and above which the user is warned:
 draws are averaged over, which needs less than quantiles of a parameter do."""
@@ -40,10 +43,12 @@ _FLATTEST = 0.5
 _AT_BOUND = 1e-6
 # Leapfrog steps of a transition, and reflections at bounds in one of them, at most.
 _MOST_STEPS, _MOST_REFLECTIONS = 16, 64
-_ACCEPTANCE = 0.8
+_ACCEPTANCE = 0.7
 _LONGEST_STEP = 1.5
-# A quarter of a turn, by about a third more or less, so that no coordinate comes back to where it was.
-_TURN, _SHORTEST, _LONGEST = 0.5 * np.pi, 0.6, 1.2
+# A quarter of a turn, by a fifth less to three fifths more, so that no coordinate comes back to where it was.
+_TURN, _SHORTEST, _LONGEST = 0.5 * np.pi, 0.8, 1.6
+# As many independent draws of a coordinate speak for the scale that the curvature gave it.
+_TRUST = 20.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +101,7 @@ def draw_chains(
         show: the progress line.
         most_rounds: transitions of each chain after the first ones, at most.
     """
-    own = [objective() for _ in range(NUM_CHAINS)]
+    own = [remembered("chain", objective()) for _ in range(NUM_CHAINS)]
     frame = _frame(own, mode, bounds)
     generators = generator.spawn(NUM_CHAINS)
     chains = [_Chain(one, mode, frame, bounds, each) for one, each in zip(own, generators, strict=True)]
@@ -106,7 +111,9 @@ def draw_chains(
         show.update("hyperparameters: first draws", number, WARM_UP)
         step.adapt(float(np.mean(in_threads(lambda chain: chain.move(step.now), chains))))
     size, accepted, rounds = step.last, [], 0
+    scales = _scales(np.array([chain.whitened for chain in chains]))
     for chain in chains:
+        chain.rescale(scales)
         chain.forget()
     while rounds < most_rounds:
         for _ in range(min(BATCH, most_rounds - rounds)):
@@ -115,7 +122,7 @@ def draw_chains(
             show.update("hyperparameters: draws", rounds, most_rounds)
         vectors = np.array([chain.vectors for chain in chains])
         r_hat, ess = split_r_hat(vectors), effective_draws(vectors)
-        if r_hat <= ENOUGH and ess >= wanted:
+        if rounds >= SHORTEST and r_hat <= ENOUGH and ess >= wanted:
             break
     return Chains(
         vectors=vectors,
@@ -123,7 +130,7 @@ def draw_chains(
         r_hat=r_hat,
         ess=ess,
         acceptance=float(np.mean(accepted)),
-        evaluations=2 * len(mode) + sum(chain.evaluations for chain in chains),
+        evaluations=1 + len(mode) + sum(chain.evaluations for chain in chains),
         failures=sum(chain.failures for chain in chains),
     )
 
@@ -173,27 +180,34 @@ def effective_draws(draws: Float[np.ndarray, "C T P"]) -> float:
 def _frame(own: list[Objective], mode: Float[np.ndarray, " P"], bounds: Limits) -> Float[np.ndarray, "P P"]:
     """The matrix that takes z to θ − θ̂, from differences of the gradient."""
     size, width = len(mode), bounds.width
-    sides = np.concatenate([np.eye(size), -np.eye(size)])
-    moves = np.clip(mode + _STEP * width * sides, bounds.lower, bounds.upper)
+    # Inwards, where there is a bound.
+    inwards = np.where(bounds.upper - mode >= mode - bounds.lower, 1.0, -1.0)
+    moves = np.clip(mode + np.diag(_STEP * width * inwards), bounds.lower, bounds.upper)
+    every = np.concatenate([mode[None], moves])
     # An objective may keep what it has found for its next evaluation, so each has a thread of its own.
-    shares = [np.arange(first, len(moves), len(own)) for first in range(len(own))]
-    parts = in_threads(lambda each: [own[each](moves[i])[1] for i in shares[each]], list(range(len(own))))
-    slopes = np.empty((len(moves), size))
+    shares = [np.arange(first, len(every), len(own)) for first in range(len(own))]
+    parts = in_threads(lambda each: [own[each](every[i])[1] for i in shares[each]], list(range(len(own))))
+    slopes = np.empty((len(every), size))
     for share, part in zip(shares, parts, strict=True):
         slopes[share] = np.reshape(part, (len(share), size))
-    apart = np.diagonal(moves[:size] - moves[size:])
-    curvature = (slopes[:size] - slopes[size:]) / np.where(apart > 0, apart, 1.0)[:, None]
+    apart, push = np.diagonal(moves) - mode, np.nan_to_num(slopes[0])
+    curvature = (slopes[1:] - slopes[0]) / np.where(apart != 0, apart, 1.0)[:, None]
     curvature = 0.5 * (curvature + curvature.T)
     # Where an evaluation has failed nothing is known but the prior.
     curvature = np.where(np.isfinite(curvature), curvature, 0.0)
     # At a bound that it is pushed against, a number has an exponential distribution, as wide as the slope says.
-    push = np.nan_to_num(0.5 * (np.diagonal(slopes[:size]) + np.diagonal(slopes[size:])))
     is_pushed = ((mode <= bounds.lower + _AT_BOUND * width) & (push > 0)) | (
         (mode >= bounds.upper - _AT_BOUND * width) & (push < 0)
     )
     curvature[np.diag_indices(size)] += np.where(is_pushed, np.square(push), 0.0)
     values, vectors = np.linalg.eigh(width[:, None] * curvature * width)
     return width[:, None] * vectors / np.sqrt(np.maximum(values, _FLATTEST))
+
+
+def _scales(whitened: Float[np.ndarray, "C T P"]) -> Float[np.ndarray, " P"]:
+    """Standard deviations of the coordinates, drawn towards the one that the curvature says; neighbours count half."""
+    variance, worth = np.var(whitened, axis=(0, 1)), 0.5 * np.prod(whitened.shape[:2])
+    return np.sqrt((worth * variance + _TRUST) / (worth + _TRUST))
 
 
 class _StepSize:
@@ -240,6 +254,7 @@ class _Chain:
         self.evaluations = self.failures = 0
         self._at, self._value, self._slope = np.zeros(len(mode)), np.inf, np.zeros(len(mode))
         self.vectors: list[np.ndarray] = []
+        self.whitened: list[np.ndarray] = []
         self.values: list[float] = []
 
     def begin(self) -> None:
@@ -254,7 +269,11 @@ class _Chain:
 
     def forget(self) -> None:
         """What was drawn so far."""
-        self.vectors, self.values = [], []
+        self.vectors, self.whitened, self.values = [], [], []
+
+    def rescale(self, scales: Float[np.ndarray, " P"]) -> None:
+        """Coordinates in units of `scales`."""
+        self._frame, self._at, self._slope = self._frame * scales, self._at / scales, self._slope * scales
 
     def move(self, step: float) -> float:
         """One transition; the probability with which it was accepted."""
@@ -276,6 +295,7 @@ class _Chain:
             if is_taken:
                 self._at, self._value, self._slope = at, value, slope
         self.vectors.append(self._mode + self._frame @ self._at)
+        self.whitened.append(self._at)
         self.values.append(self._value)
         return acceptance
 

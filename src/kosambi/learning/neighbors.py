@@ -20,6 +20,7 @@ import numpy as np
 import optax
 from jaxtyping import Float, Int
 
+from kosambi._core.journal import Steps, recalled
 from kosambi._core.precision import at_rest, lift
 from kosambi.basis.neighbors import Nearest, Neighbors, find_neighbors
 from kosambi.kernels import column_scales
@@ -202,21 +203,37 @@ class _Data:
         self.targets = task.generator.permutation(len(self.pool))[:most]
         self.num_used = max(BATCH, most - KEPT_OUT)
         self.scales = column_scales(model.kernel, self.x)
-        self.found = _near_and_far(self.x / self.scales, self.order, self.targets)
+        self._found: Neighbors | None = None
+        self._steps = Steps("batch")
+
+    @property
+    def found(self) -> Neighbors:
+        """Neighbours by the scales as they are, looked for when they are first needed."""
+        if self._found is None:
+            self._found = _near_and_far(self.x / self.scales, self.order, self.targets)
+        return self._found
 
     def find_again(self, vector: np.ndarray) -> None:
         """Neighbours for the lengthscales as they are now, unless these have hardly moved."""
         scales = column_scales(at_rest(self.layout.model(vector, self.given)).kernel, self.x)
         if np.max(np.abs(np.log(scales / self.scales))) > np.log(_MOVED):
-            self.scales = scales
-            self.found = _near_and_far(self.x / scales, self.order, self.targets)
+            self.scales, self._found = scales, None
 
     def batch(self, vector: np.ndarray, which: Int[np.ndarray, " B"]) -> tuple[float, np.ndarray]:
         """The sum of the terms of some targets, and its gradient."""
-        return batch_evidence(self.layout, vector, self.given, self.prior, *self._arrays(which))
+
+        def compute() -> tuple[float, np.ndarray]:
+            return batch_evidence(self.layout, vector, self.given, self.prior, *self._arrays(which))
+
+        value, gradient = self._steps.next(compute, vector, which)
+        return float(value), gradient
 
     def kept_out(self, vector: np.ndarray) -> tuple[float, float]:
         """Mean log density of rows that no step uses, and the mean square of their standardised errors."""
+        score, square = recalled("kept out", lambda: self._kept_out(vector), vector, self.scales)
+        return float(score), float(square)
+
+    def _kept_out(self, vector: np.ndarray) -> tuple[float, float]:
         values, squares, number = 0.0, 0.0, 0
         for start in range(self.num_used, len(self.targets) - BATCH + 1, BATCH):
             arrays = self._arrays(np.arange(start, start + BATCH))

@@ -35,9 +35,10 @@ from kosambi._core.linalg import all_blas_threads
 from kosambi._core.precision import compiled, lift
 from kosambi._core.types import Array
 from kosambi.basis.points import JITTER
+from kosambi.learning import sites as _sites
 from kosambi.learning.layout import Layout, Model, rebuilt
 from kosambi.learning.search import Objective
-from kosambi.learning.sites import SETTLED, Fitted, Sites, expected, expected_cost, first_sites, floor, settle
+from kosambi.learning.sites import SETTLED, Fitted, Sites, SiteStore, expected, expected_cost, first_sites, settle
 from kosambi.learning.starts import Limits
 from kosambi.likelihoods import Gaussian
 from kosambi.priors import AbstractPrior
@@ -76,7 +77,7 @@ class _Latent(NamedTuple):
     """Σ_n W_n ψ_nψ_nᵀ."""
 
 
-class PointEvaluator:
+class PointEvaluator(SiteStore):
     """Minus the bound and minus the log of the weak prior, in the free numbers and the inducing points.
 
     Sites begin where those of the best evaluation so far ended.
@@ -241,7 +242,7 @@ class _Posterior:
             best = covariance @ aim
             divergence += 0.5 * (float(np.trace(covariance)) + float(best @ best) - self.size + log_determinant)
             latents.append(_Latent(best, covariance, normal))
-        pulls, cost, least = [latent.mean.copy() for latent in latents], 0.0, floor(self.variance)
+        pulls, cost, least = [latent.mean.copy() for latent in latents], 0.0, _sites.floor(self.variance)
         for likelihood, chunk in zip(self.likelihoods, self.chunks, strict=True):
             psi, rows = self.features(chunk), chunk.rows
             residual = np.maximum(self.variance[rows] - self.explained[rows], 0.0)

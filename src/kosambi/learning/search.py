@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.journal import Keeper, Steps, recalled
 from kosambi._core.progress import Interruption, Progress
 from kosambi._core.threads import in_threads
 from kosambi.errors import NumericalError
@@ -84,16 +85,19 @@ def minimise(
     scale: Float[np.ndarray, " P"] | float = 1.0,
     stop: Interruption | None = None,
     enough: float = 0.0,
+    keeper: Keeper | None = None,
 ) -> Minimum:
     """The lowest point that L-BFGS-B finds from `start` within the bounds, in units of `scale`.
 
     An evaluation that is not finite counts as a failure and as a hill that is higher than all seen before, so that the
     line search turns back. Where `stop` says so, an interruption ends the search with the lowest point so far; and so
     does it when `WINDOW` iterations, or `LOOKS` evaluations, have lowered the objective by less than `enough`: at the
-    bottom an objective that is not exact makes a line search go on and on.
+    bottom an objective that is not exact makes a line search go on and on. Evaluations are written in a journal;
+    `keeper` is what changes from one to the next where that is not the objective itself.
     """
     from scipy.optimize import LbfgsInvHessProduct, minimize
 
+    objective = remembered("search", objective, keeper)
     start = np.clip(start, lower, upper)
     scale = np.broadcast_to(scale, start.shape)
     unit = 1.0
@@ -176,6 +180,21 @@ def minimise(
     return dataclasses.replace(best[0], iterations=max(iterations, 1), converged=bool(converged))
 
 
+def remembered(what: str, objective: Objective, keeper: Keeper | None = None) -> Objective:
+    """The objective, whose evaluations are written in a journal, if there is one, and are known from it.
+
+    `keeper` is what changes from one evaluation to the next; the objective itself, where it can say so.
+    """
+    keeper = objective if keeper is None and isinstance(objective, Keeper) else keeper
+    steps = Steps(what, keeper)
+
+    def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = steps.next(lambda: objective(vector), vector)
+        return float(value), gradient
+
+    return evaluate
+
+
 def projected_norm(
     minimum: Minimum, lower: np.ndarray, upper: np.ndarray, scale: Float[np.ndarray, " P"] | float = 1.0
 ) -> float:
@@ -190,8 +209,13 @@ def most_promising(objective: Objective, vectors: list[np.ndarray], number: int)
     for vector in vectors:
         if not any(np.allclose(vector, other, atol=1e-8) for other in distinct):
             distinct.append(vector)
+
+    def look(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = recalled("look", lambda: objective(vector), vector)
+        return float(value), slope
+
     # The first by itself, so that nothing is compiled twice.
-    evaluations = [objective(distinct[0]), *in_threads(objective, distinct[1:])]
+    evaluations = [look(distinct[0]), *in_threads(look, distinct[1:])]
     values = np.array([value for value, _ in evaluations])
     usable = np.array([np.isfinite(value) and np.all(np.isfinite(slope)) for value, slope in evaluations])
     if not usable.any():

@@ -30,6 +30,7 @@ import numpy as np
 from jaxtyping import Int
 
 from kosambi._core.checks import as_inputs, as_positive
+from kosambi._core.journal import recalled
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import public
 from kosambi._core.progress import Progress
@@ -120,6 +121,8 @@ def select_inducing(
         for name, value in (("tolerance", tolerance), ("max_seconds", max_seconds), ("max_bytes", max_bytes))
     )
     began = time.perf_counter()
+    # Of an earlier run, whose journal this one has.
+    earlier = 0.0
     x = as_inputs("x", x, prior.num_columns)
     y = likelihood.check(y)
     check_length("y", y, x)
@@ -144,15 +147,15 @@ def select_inducing(
         while True:
             show.update("choosing inducing points", note=f"up to {cap}")
             start = time.perf_counter()
-            indices, exhausted = search.try_up_to(cap)
-            spent = time.perf_counter() - start
+            indices, exhausted, spent = search.try_up_to(cap)
+            earlier += max(0.0, spent - (time.perf_counter() - start))
             chosen, reason = search.answer(cap, "variance" if exhausted else "rows" if cap >= distinct else None)
             if reason is not None:
                 break
             if cap >= afford:
                 chosen, reason = cap, short_of
                 break
-            left = max_seconds - (time.perf_counter() - began)
+            left = max_seconds - earlier - (time.perf_counter() - began)
             # The work grows with the square of the number of points.
             growth = min(_GROWTH, np.sqrt(max(left, 0.0) / max(spent, 1e-3)))
             if isinstance(likelihood, Gaussian):
@@ -206,16 +209,23 @@ class _Search:
         (nothing,) = scores(likelihood, np.zeros((len(y), 1)), self.variance, self.offset, y, counts, [1])
         self.without_points = nothing.score
 
-    def try_up_to(self, cap: int) -> tuple[Int[np.ndarray, " M"], bool]:
-        """Score a ladder of sizes up to `cap`; the greedy order, and whether it has no more points."""
+    def try_up_to(self, cap: int) -> tuple[Int[np.ndarray, " M"], bool, float]:
+        """Score a ladder of sizes up to `cap`; the greedy order, whether it has no more points, and seconds spent."""
+        indices, sizes, found, exhausted, spent = recalled("sizes", lambda: self._tried(cap), cap)
+        self.found |= {int(size): Scores(*map(float, each)) for size, each in zip(sizes, found, strict=True)}
+        return indices, bool(exhausted), float(spent)
+
+    def _tried(self, cap: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool, float]:
+        """The greedy order, sizes and what each gave, whether that is all, and the seconds that it took."""
+        start = time.perf_counter()
         # Shapes follow the rows, and not how many of them are distinct, so that folds of the same data compile once.
         path = greedy_path(self.prior, self.x, len(self.x) if cap >= self.num_distinct else cap)
         indices = path.indices[:cap]
         psi = whitened_on_host(self.prior, self.x, self.x[_filled(indices)])[:, : len(indices)]
         sizes = [m for m in ladder(len(indices)) if m not in self.found]
         found = scores(self.likelihood, psi, self.variance, self.offset, self.y, self.counts, sizes)
-        self.found |= dict(zip(sizes, found, strict=True))
-        return indices, len(indices) < cap
+        seconds = time.perf_counter() - start
+        return indices, np.array(sizes, dtype=int), np.array(found).reshape(-1, 4), len(indices) < cap, seconds
 
     def take_all(self) -> Int[np.ndarray, " M"]:
         """Every distinct row, unscored: nothing is left to be explained."""

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.journal import Arrays
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array
 from kosambi.likelihoods import AbstractLikelihood
@@ -56,6 +57,26 @@ class Sites(NamedTuple):
     """W."""
     shift: Float[np.ndarray, "N C"]
     """λ = W·location."""
+
+
+class SiteStore:
+    """What an evaluator whose sites begin at the best ones so far has for a journal."""
+
+    evidence: float
+    is_settled: bool
+    _lowest: float
+    _best: Sites | None
+
+    def memory(self) -> list[Any]:
+        """What the next evaluation, and whoever asks for the evidence, goes by."""
+        return [self._lowest, self.evidence, self.is_settled, *(self._best or (None, None))]
+
+    def recall(self, memory: Arrays) -> None:
+        """Be as after the evaluation of that memory."""
+        lowest, evidence, is_settled = np.array(memory[:3], dtype=np.float64)
+        self._lowest, self.evidence, self.is_settled = float(lowest), float(evidence), bool(is_settled)
+        first, second = memory[3:]
+        self._best = None if first is None or second is None else Sites(first, second)
 
 
 class Fitted(NamedTuple):

@@ -21,6 +21,7 @@ import jax.scipy.linalg as jsl
 import numpy as np
 import optax
 
+from kosambi._core.journal import Arrays, Steps
 from kosambi._core.precision import at_rest, compiled, lift, strong
 from kosambi._core.types import Array
 from kosambi.basis.points import whitened_features
@@ -61,6 +62,19 @@ class _State(NamedTuple):
     adam: Any
 
 
+class _Held:
+    """The state at present, for a journal."""
+
+    def __init__(self, state: _State) -> None:
+        self.state = state
+
+    def memory(self) -> list[Array]:
+        return jax.tree.leaves(self.state)
+
+    def recall(self, memory: Arrays) -> None:
+        self.state = jax.tree.unflatten(jax.tree.structure(self.state), memory)
+
+
 def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:
     """Kernel, mean, likelihood and points from where they are, with all rows."""
     bounds, points = found.bounds, found.inducing_points
@@ -74,7 +88,8 @@ def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:
     counts = np.ones(len(task.x)) if task.counts is None else np.asarray(task.counts)
     held = lift((found.model, prior, bounds.centre, bounds.width, bounds.lower, bounds.upper, bounds.scale, scales))
     vector = np.clip(task.layout.vector(found.model), bounds.lower, bounds.upper)
-    state = _begun(vector, points / scales, latents)
+    held_state = _Held(_begun(vector, points / scales, latents))
+    steps = Steps("batches", held_state)
     values: list[np.ndarray] = []
     notes: tuple[str, ...] = ()
     # Arrays, so that another number of rows compiles nothing again.
@@ -83,21 +98,28 @@ def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:
     with task.stop:
         for start in range(0, number, AT_ONCE):
             rows = task.generator.choice(pool, size=(AT_ONCE, BATCH), replace=len(pool) < AT_ONCE * BATCH)
-            data = lift((np.asarray(task.x)[rows], np.asarray(task.y)[rows], counts[rows]))
             places = np.arange(start, start + AT_ONCE, dtype=float)
-            further, bound = _steps(task.layout, state, *held, *data, places, *factors)
-            # The bound of a step is of what was before it.
-            numbers = bound, further.vector, further.points, further.precision, further.shift
-            if not all(np.all(np.isfinite(np.asarray(part))) for part in numbers):
+
+            def compute(rows: np.ndarray = rows, places: np.ndarray = places) -> tuple[np.ndarray, bool]:
+                data = lift((np.asarray(task.x)[rows], np.asarray(task.y)[rows], counts[rows]))
+                further, bound = _steps(task.layout, held_state.state, *held, *data, places, *factors)
+                # The bound of a step is of what was before it.
+                numbers = bound, further.vector, further.points, further.precision, further.shift
+                is_finite = all(bool(np.all(np.isfinite(np.asarray(part)))) for part in numbers)
+                held_state.state = further if is_finite else held_state.state
+                return np.asarray(bound), is_finite
+
+            bound, is_finite = steps.next(compute, rows)
+            if not is_finite:
                 task.record.failures += AT_ONCE
                 notes = (f"Steps on batches of rows were not finite after {start} of {number}; those before count.",)
                 break
-            state = further
             task.record.moves += AT_ONCE
-            values.append(np.asarray(bound))
+            values.append(bound)
             task.show.step(start + AT_ONCE, f"{np.mean(values[-1]) / len(pool):.3f} nats per observation")
     if not values:
         return found
+    state = held_state.state
     last = np.asarray(state.vector, dtype=np.float64)
     evidence = float(np.mean(values[-max(1, len(values) // 10) :]))
     away = (last - bounds.centre) / bounds.width

@@ -298,6 +298,7 @@ class WithPoints(AbstractStrategy):
             np.concatenate([bounds.scale, np.ones(points.size)]),
             self.task.stop,
             ENOUGH * len(stage.x),
+            stage.bound,
         )
         self.task.record.absorb(own)
         if not np.isfinite(best.value):
@@ -309,9 +310,8 @@ class WithPoints(AbstractStrategy):
     ) -> Minimum:
         """Evaluations count as moves: their objective is not that of the trace."""
         own = self.task.record.beside()
-        found = minimise(
-            lambda v: both(v, points)[:2], vector, bounds.lower, bounds.upper, most, own, bounds.scale, self.task.stop
-        )
+        limits = bounds.lower, bounds.upper, most
+        found = minimise(lambda v: both(v, points)[:2], vector, *limits, own, bounds.scale, self.task.stop, keeper=both)
         self.task.record.absorb(own)
         return found
 

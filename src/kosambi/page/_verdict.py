@@ -15,6 +15,8 @@ _STYLES = ("good", "care", "bad")
 _BADGES = ("Sound on these data", "Use with care", "Do not rely on it yet")
 # No probability should be off by more through having few inducing points.
 _LARGEST_ERROR = 0.1
+# Held-out rows below which the standard error of a coverage of 50 % is above 8 points, so that little can be seen.
+FEW_ROWS = 40
 # Above this share of rows beyond the training inputs it is said.
 _MANY_OUTSIDE = 0.1
 
@@ -85,9 +87,21 @@ def _skill(held_out: HeldOut, has_labels: bool) -> Finding:
 def _calibration(held_out: HeldOut) -> Finding:
     if held_out.calibration is None:
         return Finding(CARE, "This likelihood has no distribution of an observation, so calibration cannot be judged.")
-    words = held_out.calibration.verdict
+    return _of_words(held_out.calibration.verdict, len(held_out.y))
+
+
+def _of_words(words: str, count: int) -> Finding:
+    """What the verdict on the calibration of `count` rows amounts to."""
     if words.startswith("Calibrated"):
-        return Finding(GOOD, words)
+        if count >= FEW_ROWS:
+            return Finding(GOOD, words)
+        # Two standard errors of a share of one half.
+        blind = 100.0 / np.sqrt(count)
+        return Finding(
+            CARE,
+            f"Intervals show no fault, but {count} held-out rows can hardly show one: of 50 % intervals they would not "
+            f"tell {50 - blind:.0f} % from {50 + blind:.0f} % inside.",
+        )
     return Finding(BAD if words.startswith(("Too sure", "Wrong shape")) else CARE, words)
 
 

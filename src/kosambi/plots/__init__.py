@@ -14,6 +14,7 @@ from kosambi.plots.hyperparameters import hyperparameter_pairs, hyperparameters
 from kosambi.plots.predictions import predictions
 from kosambi.plots.runs import energy, ladder, modes, r_hat
 from kosambi.plots.style import BLACK, BLUE, ORANGE, plain
+from kosambi.plots.surface import surface
 
 __all__ = [
     "BLACK",
@@ -37,4 +38,5 @@ __all__ = [
     "roc",
     "selection",
     "spectrum",
+    "surface",
 ]

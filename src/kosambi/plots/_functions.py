@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.checks import as_few, as_inputs, as_positive
+from kosambi._core.checks import as_few, as_inputs
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
-from kosambi.plots.style import BLACK, BLUE, ORANGE, Axes, as_axes, spread
+from kosambi.plots.style import BLACK, BLUE, ORANGE, Axes, as_axes, plain, spread
+from kosambi.plots.surface import surface
+from kosambi.plots.units import view
 from kosambi.posterior import AveragedPosterior, Posterior, Prediction
 from kosambi.priors import GaussianProcess
 from kosambi.priors.functions.draws import FunctionDraws
@@ -24,7 +26,7 @@ _NUM_VALUES = 20_000
 
 
 def posterior(
-    posterior: Posterior,
+    posterior: Posterior | Any,
     key: Key | None = None,
     *,
     x_new: ArrayLike | None = None,
@@ -44,14 +46,14 @@ def posterior(
     whether or not the link is monotone.
 
     Arguments:
-        posterior: what `kosambi.infer` returned, for one input column.
+        posterior: what `kosambi.infer` returned, for one input column; or a fitted estimator, and then the axis has the
+            units and the name of its column, and two columns give `plots.surface`.
         key: a JAX random key for the draws; no key, no draws.
         x_new: (N, 1), where to draw; when None 300 points that go a tenth of the data's width past them on either side.
         latent: which latent function, where the likelihood has several; then f itself is drawn, without labels.
         num_draws: how many functions, at most one a particle.
         coverage: the probability of both bands, between 0 and 1.
-        x_mean: added to the inputs on the axis, after `x_scale`: those of an estimator, which standardises inputs, make
-            the axis speak in the units of the data.
+        x_mean: added to the inputs on the axis, after `x_scale`; for a posterior of standardised inputs.
         x_scale: what the inputs are multiplied by on the axis.
         axes: where to draw; a new figure when None.
 
@@ -62,11 +64,17 @@ def posterior(
     >>> axes.get_legend_handles_labels()[1]
     ['95 % of y', '95 % of f', '3 draws', 'mean of f', 'data', 'inducing points']
     """
+    seen = view("posterior", posterior, x_mean, x_scale)
+    if seen.posterior is not posterior:
+        if len(seen.names) == 2:
+            return surface(posterior, axes=axes)
+        # New inputs of an estimator are in the units of its table.
+        x_new = None if x_new is None else seen.known(x_new)
+        posterior = seen.posterior
     grid = as_grid("posterior", posterior, x_new, latent, num_draws)
-    scale = float(as_positive("x_scale", x_scale))
 
     def shown(inputs: Float[Array, "N 1"]) -> Float[Array, " N"]:
-        return x_mean + scale * np.asarray(inputs)[:, 0]
+        return seen.shown(inputs)[:, 0]
 
     prediction, likelihood, x = posterior.predict(grid), posterior.likelihood, shown(grid)
     has_labels, is_single = likelihood.num_labels is not None, likelihood.num_latents == 1
@@ -104,7 +112,7 @@ def posterior(
     if x[0] < x[-1]:
         axes.set_xlim(x[0], x[-1])
     side = "P(y = 1)" if likelihood.num_labels == 2 else "y"
-    axes.set(xlabel="x", ylabel=side if with_data else f"{name}(x)")
+    axes.set(xlabel=plain(seen.names[0]), ylabel=side if with_data else f"{name}(x)")
     axes.legend(fontsize="small", frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     return axes
 

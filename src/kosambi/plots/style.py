@@ -18,7 +18,12 @@ from kosambi.errors import InputError
 Axes: TypeAlias = Any
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; width and lightness tell them apart in grey.
-BLACK, ORANGE, BLUE = "#000000", "#D55E00", "#0072B2"
+BLACK = "#000000"
+"""Of data."""
+ORANGE = "#D55E00"
+"""Of draws, and of what is wrong."""
+BLUE = "#0072B2"
+"""Of means and bands."""
 # One colour a class, the lightest of the palette last because it is hard to see on white.
 CLASS_COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", BLACK, "#F0E442")
 CLASS_STYLES = ("-", "--", ":", "-.")

@@ -115,12 +115,14 @@ def _attributes(target: Target, report: Report | None) -> dict[str, Any]:
     known = {
         "inference_library": "kosambi",
         "inference_library_version": __version__,
-        "num_data": target.x.shape[0],
+        "num_data": target.num_rows,
         "num_coordinates": target.basis.size,
         "basis": type(target.basis).__name__,
         "likelihood": type(target.likelihood).__name__,
         "potential": target.kind,
     }
+    if target.stream is not None:
+        known["sample_of_data"] = target.x.shape[0]
     if report is not None:
         known |= {"sampler": report.sampler, "converged": int(report.converged), "nested_r_hat": float(report.r_hat)}
     return known
@@ -144,7 +146,11 @@ def log_likelihoods(target: Target, particles: Particles) -> Float[Array, "J N"]
         likelihood = target.likelihood.at_rows(part)
         means, deviation = latent.means[:, part], latent.deviation[part]
         values[:, part] = likelihood.log_predictive_density(target.y[part], means, deviation)
-    return values if target.weights is None else values * np.asarray(target.weights)
+    if target.weights is None:
+        return values
+    # The rows of a sample count here as they did in the source, and not for those that they stand for.
+    counts = np.asarray(target.weights) / (1.0 if target.stream is None else float(target.stream.factor))
+    return values * counts
 
 
 def _given_earlier(target: Target, rows: Neighborhood, w: Float[np.ndarray, "J M"]) -> Latent:

@@ -109,6 +109,7 @@ def draw_pathwise(
     w = whitened if whitened.ndim == 2 else np.moveaxis(whitened, 2, 1).reshape(-1, whitened.shape[1])
     key = jax.random.fold_in(key, _PURPOSE)
     reached = [target.x, basis.inducing_points] if domain is None else [target.x, basis.inducing_points, domain]
+    reached += [] if target.stream is None else [np.stack([target.stream.lowest, target.stream.highest])]
     extent = np.ptp(np.concatenate(reached), axis=0)
     if at is None and isinstance(prior, GaussianRandomElement) and isinstance(prior.measure, PointMeasure):
         assert isinstance(basis.remainder, PointResidual)

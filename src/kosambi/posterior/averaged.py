@@ -17,16 +17,19 @@ from jaxtyping import Float, Int
 
 from kosambi._core.checks import as_count, check_key, is_traced
 from kosambi._core.precision import public, with_fields
+from kosambi._core.programs import split
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.errors import InputError
+from kosambi.errors import HyperparameterWarning, InputError
 from kosambi.posterior import _arviz
 from kosambi.posterior._matheron import MatheronDraws
 from kosambi.posterior.averaged_prediction import AveragedPrediction
 from kosambi.posterior.certificate import Certificate
+from kosambi.posterior.conditioning import log_density_of_more
 from kosambi.posterior.posterior import Posterior
 from kosambi.posterior.prediction import Prediction
 from kosambi.priors import FunctionDraws
-from kosambi.samplers import Report
+from kosambi.samplers import AbstractSampler, Report
+from kosambi.samplers.base import warn_user
 from kosambi.target import Target
 
 if TYPE_CHECKING:
@@ -136,6 +139,59 @@ class AveragedPosterior(Posterior):
         Takes K times as long as that of one model, and holds K times as many numbers.
         """
         return AveragedPrediction(tuple(component.predict(x_new, noise=noise) for component in self.components))
+
+    def condition(
+        self,
+        key: Key,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        noise: ArrayLike | None = None,
+        sampler: str | AbstractSampler = "auto",
+        num_particles: int | None = None,
+        precision: str = "float64",
+        progress: bool | None = None,
+    ) -> AveragedPosterior:
+        """The average given more rows, each model with its own hyperparameters as before; see `Posterior.condition`.
+
+        The draws of hyperparameters stay those given the rows before, each with the same weight: equal to
+        `kosambi.average` of all rows with the same draws. How many of them the new rows leave, by the density
+        p(y' | y, θ_k) of these under each, is counted; where it is less than half, a `HyperparameterWarning` says so.
+
+        Arguments:
+            key: a JAX random key.
+            x: (n, D), the inputs of the new rows.
+            y: (n,), the observations there.
+            weights: (n,), how often each counts; once when None.
+            noise: (n,), the noise of each, where `Gaussian(noise=...)` was given one per observation.
+            sampler: see `kosambi.sample`.
+            num_particles: J of all models together; as many as there are when None.
+            precision: "float64", or "float32" for the steps of the sampler.
+            progress: whether to show a progress line; None shows it on a terminal.
+        """
+        own = None if num_particles is None else -(-as_count("num_particles", num_particles) // len(self.components))
+        key_point, *keys = split(check_key(key), len(self.components) + 1)
+        rows, options = (x, y, weights, noise, sampler), {"precision": precision, "progress": progress}
+        # Predictions are those of the components, so that a basis of the point estimate is nothing to warn of.
+        point = self.point._conditioned(False, key_point, *rows, num_particles, options)
+        pairs = zip(self.components, keys, strict=True)
+        parts = tuple(part._conditioned(True, own_key, *rows, own, options) for part, own_key in pairs)
+        found = AveragedPosterior(point, parts, self.hyperparameters)
+        gains = [log_density_of_more(*pair) for pair in zip(self.components, parts, strict=True)]
+        if any(gain is None for gain in gains):
+            return found
+        shares = np.exp(np.asarray(gains) - np.max(np.asarray(gains)))
+        left = float(np.sum(shares) ** 2 / np.sum(np.square(shares)))
+        if left < 0.5 * len(parts):
+            note = (
+                f"The new rows leave {left:.1f} of {len(parts)} draws of hyperparameters, which were drawn given the "
+                "rows before. Learn hyperparameters again with all rows."
+            )
+            warn_user(note, HyperparameterWarning)
+            if found.report is not None:
+                found.report = dataclasses.replace(found.report, warnings=(*found.report.warnings, note))
+        return found
 
     def log_predictive_density(
         self, x_new: ArrayLike, y_new: ArrayLike, *, noise: ArrayLike | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 
 import numpy as np
@@ -11,6 +12,13 @@ from kosambi._core.types import Array, ArrayLike
 from kosambi.likelihoods import Gaussian
 from kosambi.likelihoods.normal import normal_cdf
 from kosambi.posterior.prediction import Prediction
+
+
+def _with_means(part: Prediction, means: Array) -> Prediction:
+    """The part with its means where those of the mixture are, so that they are held once."""
+    found = copy.copy(part)
+    found.component_means = means
+    return found
 
 
 class AveragedPrediction(Prediction):
@@ -35,7 +43,7 @@ class AveragedPrediction(Prediction):
             tuple(dict.fromkeys(text for part in parts for text in part.warnings)),
             is_noise_known=parts[0].is_noise_known,
         )
-        self.parts = parts
+        self.parts = tuple(_with_means(part, means[:, k]) for k, part in enumerate(parts))
         """The prediction of each model."""
 
     @functools.cached_property

@@ -55,7 +55,9 @@ class AbstractPosterior:
         """The certificate of the draws that these were taken from by weight; see `reweighted`."""
         self.mode_share = 1.0
         """The share of the posterior that the particles stand for; below 1 for one mode of several; see `by_mode`."""
-        self._largest_variance = float(np.max(np.asarray(target.basis.prior.variance(target.x))))
+        known = target.stream
+        largest = target.basis.prior.variance(target.x) if known is None else known.largest_variance
+        self._largest_variance = float(np.max(np.asarray(largest)))
 
     @property
     def basis(self) -> AbstractBasis:
@@ -85,6 +87,8 @@ class AbstractPosterior:
     @property
     def explained_variance(self) -> float:
         """The share of the prior variance at the data that the M coordinates explain: 1 − Σσ²/Σr."""
+        if (known := self.target.stream) is not None:
+            return float(1.0 - known.residual_trace / known.prior_trace)
         residual, prior = self.basis.residual_variance(self.target.x), self.prior.variance(self.target.x)
         return float(1.0 - np.sum(np.asarray(residual)) / np.sum(np.asarray(prior)))
 
@@ -139,6 +143,11 @@ class AbstractPosterior:
             raise InputError(
                 'Draws with potential="neighbors" cannot be reweighted to a distribution whose residual keeps its '
                 'prior. Draw with potential="optimal" if that is wanted.'
+            )
+        if self.target.stream is not None:
+            raise InputError(
+                "Draws given all rows of a source cannot be reweighted, as a sample of the rows is all that is here. "
+                'Call `infer` with the source and potential="optimal".'
             )
         certificate = self.certificate(num_nodes=num_nodes)
         if not certificate.can_reweight:
@@ -248,14 +257,14 @@ class AbstractPosterior:
         part = "" if self.mode_share == 1.0 else f", {100 * self.mode_share:.3g} % of the posterior"
         return (
             f"{type(self).__name__}({self.num_particles} draws, M={self.basis.size} of {type(self.basis).__name__}, "
-            f"{type(self.likelihood).__name__}, N={self.target.x.shape[0]}{state}{part})"
+            f"{type(self.likelihood).__name__}, N={self.target.num_rows}{state}{part})"
         )
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [
             ("posterior draws", self.num_particles),
             ("coordinates", f"{self.basis.size} of {type(self.basis).__name__}"),
-            ("data", "{} rows, {} columns".format(*self.target.x.shape)),
+            ("data", f"{self.target.num_rows} rows, {self.target.x.shape[1]} columns"),
             ("prior", f"{type(self.prior).__name__}, {self.prior.kernel!r}"),
             ("likelihood", repr(self.likelihood)),
             ("potential", self.target.kind),

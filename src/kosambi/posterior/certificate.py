@@ -16,7 +16,6 @@ the distribution with twice as many neighbours (`kosambi.posterior.doubled`).
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -27,8 +26,7 @@ from kosambi._core.types import Array
 from kosambi.errors import InputError
 from kosambi.likelihoods import CustomJoint, Gaussian
 from kosambi.posterior.importance import FEWEST_FOR_TAIL, LARGEST_PARETO_K, smoothed_weights
-from kosambi.priors import GaussianRandomElement
-from kosambi.priors.measures import PointMeasure
+from kosambi.posterior.residual_facts import ResidualFacts
 from kosambi.samplers import Particles, Report
 from kosambi.target import Target
 from kosambi.target.bounds import DivergenceBounds, divergence_bounds, gaussian_gap
@@ -170,27 +168,6 @@ def _first_line(certificate: Certificate) -> str:
     )
 
 
-class ResidualFacts(NamedTuple):
-    """How much of the prior variance the coordinates leave, as `Certificate` has it."""
-
-    residual_share: float
-    residual_trace: float
-    remainder: float
-
-    @classmethod
-    def of(cls, target: Target, residual: Float[np.ndarray, " N"] | None = None) -> ResidualFacts:
-        """Of a target; `residual` are its residual variances at the data, where they are known."""
-        basis = target.basis
-        if residual is None:
-            residual = np.asarray(basis.residual_variance(target.x))
-        trace, remainder = float(np.sum(residual)), float(np.mean(residual))
-        if isinstance(basis.prior, GaussianRandomElement) and isinstance(basis.prior.measure, PointMeasure):
-            measure = basis.prior.measure
-            remainder = float(np.sum(measure.weights * np.asarray(basis.residual_variance(measure.points))))
-        total = float(np.sum(np.asarray(basis.prior.variance(target.x))))
-        return cls(trace / total if total > 0 else np.nan, trace, remainder)
-
-
 def certify(
     target: Target,
     particles: Particles,
@@ -213,6 +190,8 @@ def certify(
         as_count("num_nodes", num_nodes)
     residual = np.asarray(target.basis.residual_variance(target.x))
     bounds = divergence_bounds(target.likelihood, np.asarray(target.y), residual, target.weights)
+    if target.stream is not None and len(target.y) < target.num_rows and bounds.smallest != 0.0:
+        bounds = DivergenceBounds(None, None, None, "a bound needs all rows, of which a sample is here")
     count = particles.num_particles
     divergence, error, pareto_k, quadrature = 0.0, 0.0, -np.inf, 0.0
     weights, notes = np.full(count, 1.0 / count), origin_notes(report, reweighting, particles)
@@ -242,12 +221,22 @@ def differences(
     target: Target, particles: Particles, num_nodes: int | None = None
 ) -> tuple[Float[np.ndarray, " J"], float]:
     """Δ on the particles of a projected target, (J,), and the largest error of its quadrature."""
-    best = target.with_potential("optimal", num_nodes=num_nodes)
+    if target.stream is not None:
+        # Of the sample, whose rows stand for all.
+        target = of_sample(target, "projected")
+    best = of_sample(target, "optimal", num_nodes)
     u = particles.coordinates
     with np.errstate(invalid="ignore"):
         # Both can be infinite; what becomes of that is for the certificate to say.
         delta = np.asarray(best.potential(u)) - np.asarray(target.potential(u))
     return delta, float(np.max(best.quadrature_error(u)))
+
+
+def of_sample(target: Target, potential: str, num_nodes: int | None = None) -> Target:
+    """The target of the rows that are in memory, with their weights, and one of the first two potentials."""
+    return Target(
+        target.basis, target.likelihood, target.x, target.y, potential, weights=target.weights, num_nodes=num_nodes
+    )
 
 
 def divergence_estimate(delta: Float[np.ndarray, " J"]) -> tuple[float, float]:
@@ -284,6 +273,12 @@ def _check(target: Target) -> None:
 def origin_notes(report: Report | None, reweighting: Certificate | None, particles: Particles) -> list[str]:
     """Doubts about where the draws come from, which no estimate on them can see."""
     notes = []
+    if report is not None and (known := report.stream) is not None and known.num_rows > known.sample_rows:
+        notes.append(
+            f"sums over rows are estimated from a sample of {known.sample_rows:,} of {known.num_rows:,} rows; residual "
+            "variances, and the bound for Gaussian noise, are of all. Draws of the best distribution need the source: "
+            '`infer` with potential="optimal"'
+        )
     if reweighting is not None:
         notes.append(
             f"these draws were taken from others by weight and are worth {reweighting.effective_draws:.0f} "
@@ -331,6 +326,11 @@ def _full_bound(target: Target, residual: Float[np.ndarray, " N"]) -> float | No
     likelihood, term = target.likelihood, target.term
     if not isinstance(likelihood, Gaussian) or not isinstance(term, QuadraticTerm):
         return None
+    if (known := target.stream) is not None:
+        squared, trace = float(known.squared_error), float(known.noise_trace)
+        return gaussian_gap(
+            np.asarray(term.root), np.asarray(term.aim), squared - float(np.sum(np.square(term.aim))), trace
+        )
     counts = np.ones(len(residual)) if target.weights is None else np.asarray(target.weights)
     precision = counts / np.square(np.asarray(likelihood.noise))
     error = np.asarray(target.y) - np.asarray(target.basis.prior.mean_at(target.x))

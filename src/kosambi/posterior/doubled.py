@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kosambi._core.checks import as_count
-from kosambi.posterior.certificate import Certificate, ResidualFacts, divergence_estimate, doubts, origin_notes
+from kosambi.posterior.certificate import Certificate, divergence_estimate, doubts, origin_notes
 from kosambi.posterior.importance import smoothed_weights
+from kosambi.posterior.residual_facts import ResidualFacts
 from kosambi.samplers import Particles, Report
 from kosambi.target import Target
 from kosambi.target.bounds import DivergenceBounds

@@ -113,6 +113,10 @@ def log_evidence(target: Target, particles: Particles, report: Report | None) ->
     weights = np.exp(log_weights - np.max(log_weights))
     _, pareto_k = smoothed_weights(log_weights)
     error = float(np.std(weights) / np.mean(weights) / np.sqrt(len(w)))
+    if (known := target.stream) is not None:
+        # From the potential that the sample stands for to that of all rows.
+        value += float(known.log_correction)
+        error = float(np.hypot(error, known.log_correction_error))
     return LogEvidence(value, error if pareto_k <= LARGEST_PARETO_K else np.nan, "importance")
 
 

@@ -13,8 +13,10 @@ from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.posterior import _arviz, _functions, _predictive
 from kosambi.posterior._matheron import MatheronDraws
 from kosambi.posterior.base import AbstractPosterior
+from kosambi.posterior.conditioning import check_whole, condition
 from kosambi.posterior.prediction import Prediction
 from kosambi.priors import FunctionDraws
+from kosambi.samplers import AbstractSampler
 
 
 class Posterior(AbstractPosterior):
@@ -121,6 +123,56 @@ class Posterior(AbstractPosterior):
         return _predictive.log_predictive_density(
             self.target, self.particles, x_new, y_new, noise, self._largest_variance
         )
+
+    def condition(
+        self,
+        key: Key,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        noise: ArrayLike | None = None,
+        sampler: str | AbstractSampler = "auto",
+        num_particles: int | None = None,
+        precision: str = "float64",
+        progress: bool | None = None,
+    ) -> Posterior:
+        """The posterior given more rows: p(f | y, y'), with the same hyperparameters and the same basis.
+
+        With Gaussian noise in closed form, equal to `infer` with all rows, `basis=posterior.basis` and the same
+        potential; it takes time for the new rows only, unless neighbours inform f, and works for rows that were read as
+        a stream. With other likelihoods the sampler runs on all rows and begins at the present particles; where there
+        are several modes, `sampler="auto"` tempers afresh. Where all rows were neighbours of every input they still
+        are. New rows that the basis knows little of are warned of: it was chosen for the rows before.
+
+        Arguments:
+            key: a JAX random key.
+            x: (n, D), the inputs of the new rows.
+            y: (n,), the observations there.
+            weights: (n,), how often each counts; once when None.
+            noise: (n,), the noise of each, where `Gaussian(noise=...)` was given one per observation.
+            sampler: see `kosambi.sample`.
+            num_particles: J; as many as there are when None.
+            precision: "float64", or "float32" for the steps of the sampler.
+            progress: whether to show a progress line; None shows it on a terminal.
+
+        >>> import jax, numpy as np, kosambi as ko
+        >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+        >>> y, gaussian = np.sin(3 * x[:, 0]), ko.likelihoods.Gaussian(0.1)
+        >>> early = ko.infer(jax.random.key(0), ko.kernels.Matern52(), gaussian, x[::2], y[::2])
+        >>> later = early.condition(jax.random.key(1), x[1::2], y[1::2])
+        >>> later.target.num_rows, bool(np.all(later.predict(x).variance < early.predict(x).variance))
+        (50, True)
+        """
+        options = {"precision": precision, "progress": progress}
+        return self._conditioned(True, key, x, y, weights, noise, sampler, num_particles, options)
+
+    def _conditioned(self, warns: bool, key: Key, *rest: Any) -> Posterior:
+        """`condition`; `warns` says whether new rows that the basis knows little of are warned of, or reported only."""
+        check_whole(self.mode_share)
+        found = Posterior(*condition(warns, key, self.target, self.particles, self.report, *rest))
+        found.selection = self.selection
+        return found
 
     def draw_observations(
         self, key: Key, f: Float[Array, "S N *C"], which: Int[np.ndarray, " S"]

@@ -10,6 +10,7 @@ from kosambi.samplers.hmc import HMC
 from kosambi.samplers.mala import MALA
 from kosambi.samplers.report import GaussianDistribution, LadderReport, LogEvidence, Particles, Report
 from kosambi.samplers.run import Exact, sample
+from kosambi.samplers.stream_report import StreamReport
 from kosambi.samplers.tempering import Tempering
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Particles",
     "Report",
     "State",
+    "StreamReport",
     "Tempering",
     "Work",
     "effective_sample_size",

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.checks import as_count, as_positive
+from kosambi._core.journal import Arrays, Steps
 from kosambi._core.precision import at_rest, host_generator, lift, public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
@@ -107,6 +108,19 @@ class EulerMaruyama(AbstractSampler):
         return float(_diffusion.stable_limit(_diffusion.of_target(target, self.preconditioned), u))
 
 
+class _Way:
+    """The particles at present, for a journal."""
+
+    def __init__(self, path: Any) -> None:
+        self.path, self.seconds_per_block = path, np.inf
+
+    def memory(self) -> list[Array]:
+        return jax.tree.leaves(self.path)
+
+    def recall(self, memory: Arrays) -> None:
+        self.path = jax.tree.unflatten(jax.tree.structure(self.path), memory)
+
+
 def run(
     key: Key,
     target: Target,
@@ -131,22 +145,30 @@ def run(
     notes = Notes()
     _check_step(step_size, stable, notes)
     work: Diffusion = lift(diffusion, dtype)
-    path = _diffusion.begin(work, lift(u, dtype))
-    first = float(path.energies[0])
+    way = _Way(_diffusion.begin(work, lift(u, dtype)))
+    first = float(way.path.energies[0])
     scale = np.asarray(step_size, dtype=dtype)
-    blocks, seconds_per_block = 1, np.inf
+    blocks = 1
     energies, times = [np.array([first])], [np.zeros(1)]
+    steps, done = Steps("segment", way), 0
     with stop:
-        while int(path.step) < num_steps:
-            segment = Clock()
-            path = _diffusion.advance(work, noise_key, path, scale, np.asarray(num_steps), np.asarray(blocks))
-            count = int(path.blocks)
-            energies.append(np.asarray(path.energies, dtype=np.float64)[:count])
-            times.append(np.asarray(path.times)[:count])
-            _check_finite(energies[-1], first, step_size, stable, int(path.step))
-            seconds_per_block = min(seconds_per_block, segment.seconds / max(count, 1))
-            blocks = int(np.clip(SEGMENT_SECONDS / seconds_per_block, 1, _diffusion.MAX_BLOCKS))
-            progress.update("diffusing", int(path.step), num_steps, f"energy {energies[-1][-1]:.4g}")
+        while done < num_steps:
+
+            def compute(number: int = blocks) -> tuple[Any, ...]:
+                segment = Clock()
+                path = _diffusion.advance(work, noise_key, way.path, scale, np.asarray(num_steps), np.asarray(number))
+                way.path, count = path, int(path.blocks)
+                way.seconds_per_block = min(way.seconds_per_block, segment.seconds / max(count, 1))
+                return np.asarray(path.energies, dtype=np.float64)[:count], np.asarray(path.times)[:count], path.step
+
+            energy, time, step = steps.next(compute, done)
+            done = int(step)
+            energies.append(energy)
+            times.append(time)
+            _check_finite(energy, first, step_size, stable, done)
+            blocks = int(np.clip(SEGMENT_SECONDS / way.seconds_per_block, 1, _diffusion.MAX_BLOCKS))
+            progress.update("diffusing", done, num_steps, f"energy {energy[-1]:.4g}")
+    path = way.path
     if stop.happened:
         notes.add(f"Interrupted after {int(path.step)} of {num_steps} steps: the particles are those of that moment.")
     path = at_rest(path)

@@ -7,30 +7,26 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Float
 
+from kosambi._core.journal import recalled
 from kosambi._core.precision import lift
 from kosambi._core.programs import split
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, Key
 from kosambi.errors import PrecisionWarning
+from kosambi.parallel.terms import placed
 from kosambi.samplers import chains as _segment
 from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Notes
-from kosambi.samplers.chains import (
-    NUM_SUPERCHAINS,
-    Frames,
-    Segment,
-    padded_start,
-    starting_points,
-    whitened,
-    whitened_potentials,
-)
+from kosambi.samplers.chains import Frames, Segment, padded_start, whitened
 from kosambi.samplers.convergence import MIN_LENGTH, r_hat_limit
-from kosambi.samplers.phases import Log, adapt, sample_until_converged
+from kosambi.samplers.phases import Log, Walk, adapt, sample_until_converged
 from kosambi.samplers.remainder import RemainderFrame
 from kosambi.samplers.report import Particles, Report, report_of
+from kosambi.samplers.starts import NUM_SUPERCHAINS, starting_points, whitened_potentials
 from kosambi.target import Target
-from kosambi.target.modes import count_basins, find_modes
+from kosambi.target.modes import Frame, count_basins, find_modes
 
 TABLE_ERROR, LOOKED_AT = 0.1, 32
 """Nats by which V from tables of the rows may be off at the end, and particles at which that is looked at."""
@@ -40,13 +36,14 @@ def run(
     key: Key,
     target: Target,
     sampler: AbstractMarkovSampler,
-    initial: str | Array,
+    initial: str | Array | Particles,
     num_particles: int,
     progress: Progress,
     clock: Clock,
     dtype: Any,
     quiet_basins: bool,
     stop: Interruption,
+    mesh: Mesh | None = None,
 ) -> tuple[Particles, Report]:
     """Modes, starting points, adaptation, sampling until converged.
 
@@ -60,9 +57,10 @@ def run(
         # It has done its work, and must not be part of what a compiled loop is recognised by.
         sampler = eqx.tree_at(lambda s: s.initial, sampler, None)
     is_double = dtype == np.float64
-    num_chains = len(start.w) if sampler.needs_gradients_only and is_double else None
+    # Products in float32 and tables would let sums in another order show.
+    num_chains = len(start.w) if sampler.needs_gradients_only and is_double and mesh is None else None
     frames = Frames(target, modes, num_chains)
-    found, segment, log = _moved(keys, sampler, frames, start.w, progress, dtype, stop)
+    found, segment, log = _moved(keys, sampler, frames, start.w, progress, dtype, stop, mesh=mesh)
     is_tabulated = isinstance(found, RemainderFrame) and found.is_tabulated and not stop.happened
     if is_tabulated and _table_error(target, found, segment) > TABLE_ERROR:  # type: ignore[arg-type]
         # Particles have been where the tables do not reach.
@@ -86,6 +84,7 @@ def _moved(
     dtype: Any,
     stop: Interruption,
     spent: tuple[int, int] = (0, 0),
+    mesh: Mesh | None = None,
 ) -> tuple[AnyFrame, Segment, Log]:
     """Chains from w to convergence, and the frame in which they ended.
 
@@ -95,35 +94,38 @@ def _moved(
     found = frames.at_mode()
     begun = padded_start(fill_key, w, found)
     # Products in float32 stay so where all else is in float64.
-    frame = lift(found, None if dtype == np.float64 else dtype)
+    frame, first = lift(found, None if dtype == np.float64 else dtype), lift(begun, dtype)
+    if mesh is not None:
+        assert isinstance(found, Frame)
+        frame, first = placed(found, begun, mesh)
     log = Log(progress, int(sampler.max_steps))
-    segment, work = _segment.begin(sampler, frame, init_key, lift(begun, dtype), NUM_SUPERCHAINS)
+    segment, work = _segment.begin(sampler, frame, init_key, first, NUM_SUPERCHAINS)
     log.count(work, *spent)
+    walk = Walk(sampler, frame, step_key, segment, log)
     with stop:
         # A frame among the particles has a tuning of its own, so that of this one need not be the best.
         is_first = frames.may_be_left(found)
-        segment = adapt(sampler, frame, step_key, segment, log, is_first=is_first)
+        adapt(walk, is_first=is_first)
         if is_first:
-            here = whitened(found, segment.state)
+            (here,) = recalled("particles", lambda: (whitened(found, walk.last.state),))
             better = frames.among(here, found)
             if better is not found:
                 lifted = lift(better)
                 again, work = _segment.begin(sampler, lifted, second_key, here, NUM_SUPERCHAINS)
-                # Steps number the random keys, so they go on; and tuning does.
-                again = again._replace(
-                    state=sampler.tuned_like(again.state, segment.state),
-                    step=segment.step,
-                    gradients=segment.gradients + work.gradients,
-                    divergences=segment.divergences,
-                )
-                # Particles and the frame that they are in change together, whenever Ctrl-C comes.
-                found, frame, segment, log.last = better, lifted, again, again
-            segment = adapt(sampler, frame, step_key, segment, log, again=True)
-        segment = sample_until_converged(sampler, frame, step_key, segment, log, len(frames.modes.potentials) > 1)
-    if stop.happened and log.last is not None:
-        # What the last complete segment left is still there.
-        segment = log.last
-    return found, segment, log
+                if not walk.is_passed:
+                    # Steps number the random keys, so they go on; and tuning does.
+                    again = again._replace(
+                        state=sampler.tuned_like(again.state, walk.last.state),
+                        step=walk.last.step,
+                        gradients=walk.last.gradients + work.gradients,
+                        divergences=walk.last.divergences,
+                    )
+                walk.begin_in(lifted, again)
+                found = better
+            adapt(walk, again=True)
+        sample_until_converged(walk, len(frames.modes.potentials) > 1)
+    # After an interruption what the last complete segment left is still there.
+    return found, walk.finished if stop.happened else walk.last, log
 
 
 def _table_error(target: Target, frame: RemainderFrame, segment: Segment) -> float:

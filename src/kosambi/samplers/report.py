@@ -13,6 +13,7 @@ from kosambi._core.html import table_html
 from kosambi._core.precision import Module, public
 from kosambi._core.progress import Clock
 from kosambi._core.types import Array, ArrayLike
+from kosambi.samplers.stream_report import StreamReport
 from kosambi.target import Target
 
 
@@ -170,6 +171,8 @@ class Report:
     """What the user was warned of."""
     ladder: LadderReport | None = None
     """How replicas moved between temperatures; None for samplers without any."""
+    stream: StreamReport | None = None
+    """How rows were read that are not all in memory; None where they are."""
 
     def __repr__(self) -> str:
         return (
@@ -188,6 +191,7 @@ class Report:
         if self.ladder is not None:
             lines.append(f"  {self._ladder_line}, log evidence {self.ladder.log_evidence}")
             lines += [] if self.ladder.reason == "asked for" else [f"  tempering, because {self.ladder.reason}"]
+        lines += [] if self.stream is None else [f"  {self.stream}"]
         return "\n".join(lines + [f"  warning: {text}" for text in self.warnings])
 
     def _repr_pretty_(self, printer: object, cycle: bool) -> None:
@@ -207,6 +211,7 @@ class Report:
         ]
         if self.ladder is not None:
             rows += [("tempering", self._ladder_line), ("log evidence", self.ladder.log_evidence)]
+        rows += [] if self.stream is None else [("rows", self.stream)]
         notes = [f"warning: {text}" for text in self.warnings]
         return table_html(f"{self.sampler}: {self._state}", rows, notes=notes)
 
@@ -225,7 +230,10 @@ class Report:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Report):
             return NotImplemented
-        names = [field.name for field in dataclasses.fields(self) if field.name != "ladder"]
+        # As text, in which NaN equals itself.
+        if repr(self.stream) != repr(other.stream):
+            return False
+        names = [field.name for field in dataclasses.fields(self) if field.name not in ("ladder", "stream")]
         pairs = [(getattr(self, name), getattr(other, name)) for name in names]
         pairs += [] if self.ladder is other.ladder else _ladder_pairs(self.ladder, other.ladder)
         return all(np.array_equal(a, b, equal_nan=not isinstance(a, str | tuple)) for a, b in pairs)

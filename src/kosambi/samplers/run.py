@@ -22,6 +22,8 @@ from kosambi._core.precision import host_generator, public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
+from kosambi.parallel.meshes import check_mesh
+from kosambi.parallel.terms import check_term
 from kosambi.samplers import euler_maruyama, tempering
 from kosambi.samplers import markov as _markov
 from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, as_initial, is_even
@@ -30,6 +32,7 @@ from kosambi.samplers.euler_maruyama import EulerMaruyama
 from kosambi.samplers.hmc import HMC
 from kosambi.samplers.mala import MALA
 from kosambi.samplers.report import GaussianDistribution, Particles, Report, report_of
+from kosambi.samplers.starts import evenly
 from kosambi.samplers.tempering import Tempering
 from kosambi.target import Target
 from kosambi.target.data_terms import MANY, QuadraticTerm
@@ -82,10 +85,11 @@ def sample(
     sampler: str | AbstractSampler = "auto",
     num_particles: int = 100,
     *,
-    initial: ArrayLike | None = None,
+    initial: ArrayLike | Particles | None = None,
     precision: str = "float64",
     progress: bool | None = None,
     on_interrupt: str = "raise",
+    mesh: Any = None,
 ) -> tuple[Particles, Report]:
     """Draw `num_particles` particles from exp(−V), and report how that went.
 
@@ -98,11 +102,15 @@ def sample(
             `Tempering` draws again. `report.ladder.reason` says why it did.
         num_particles: J.
         initial: coordinates u, (J, M), where the particles begin, or a starting distribution known to the sampler by
-            name; None leaves it to the sampler.
+            name; None leaves it to the sampler. `Particles` of a similar target with the same coordinates are a warm
+            start: any number of them, drawn in towards the mode where this target makes them impossible; samplers that
+            need no start, which "auto" may take, go without it.
         precision: "float64", or "float32" for the steps (the search for the mode stays in float64).
         progress: whether to show a progress line; None shows it on a terminal.
         on_interrupt: "raise" lets the `KeyboardInterrupt` of Ctrl-C pass. "return" returns the particles as they are
             then, with a report that says so; an interruption before there are any is raised in either case.
+        mesh: from `kosambi.parallel.mesh`: rows and particles on several devices, for `MALA`, `HMC` and samplers of
+            your own. Draws are the same on every mesh but for rounding.
 
     Returns:
         `Particles` with `coordinates` (J, M), and a `Report`. A run that has not converged warns, and so does one that
@@ -124,7 +132,8 @@ def sample(
     num_particles = as_count("num_particles", num_particles)
     dtype = _as_precision(precision)
     # A start or a precision that was asked for is for a sampler that knows them.
-    may_temper = initial is None and dtype == np.float64 and _is_affordable(target)
+    is_free = initial is None or isinstance(initial, Particles)
+    may_temper = is_free and dtype == np.float64 and _is_affordable(target)
     chosen = _as_sampler(sampler, target, may_temper)
     if not target.basis.size and not isinstance(chosen, Exact):
         raise InputError(
@@ -133,7 +142,11 @@ def sample(
         )
     if isinstance(chosen, Tempering) and dtype != np.float64:
         raise InputError('`Tempering` works in float64. Leave out `precision="float32"`.')
-    start = _as_start(chosen, initial)
+    if mesh is not None:
+        check_mesh(mesh)
+        _check_for_mesh(chosen, target, dtype)
+        may_temper = False
+    start = _as_start(chosen, target, initial, num_particles)
     may_switch = isinstance(sampler, str) and sampler == "auto" and may_temper
     clock, stop = Clock(), Interruption(on_interrupt)
     with Progress(progress) as display, one_blas_thread(target.basis.size):
@@ -149,7 +162,7 @@ def sample(
             )
         elif isinstance(chosen, AbstractMarkovSampler):
             particles, report = _markov.run(
-                key, target, chosen, start, num_particles, display, clock, dtype, may_switch, stop
+                key, target, chosen, start, num_particles, display, clock, dtype, may_switch, stop, mesh
             )
             if may_switch and report.basins > 1 and not report.converged:
                 reason = f"the particles of {report.sampler} sat in {report.basins} modes and did not pass between them"
@@ -160,6 +173,18 @@ def sample(
         else:
             raise InputError(f"`sample` cannot run a `{type(chosen).__name__}`. Subclass `AbstractMarkovSampler`.")
     return particles, report
+
+
+def _check_for_mesh(sampler: AbstractSampler, target: Target, dtype: Any) -> None:
+    """Refuse what does not run on several devices."""
+    if not isinstance(sampler, AbstractMarkovSampler):
+        raise InputError(
+            f"`mesh` is for steps of `MALA`, `HMC` or a sampler of your own. `{type(sampler).__name__}` runs on one "
+            "device. Leave out `mesh`, or choose the sampler."
+        )
+    if dtype != np.float64:
+        raise InputError('`mesh` works in float64. Leave out `precision="float32"`.')
+    check_term(target.term)
 
 
 def _as_sampler(sampler: object, target: Target, may_temper: bool) -> AbstractSampler:
@@ -186,8 +211,19 @@ def _is_affordable(target: Target) -> bool:
     return target.x.shape[0] * (int(np.prod(target.shape)) + further) <= LARGEST_FOR_TEMPERING
 
 
-def _as_start(sampler: AbstractSampler, initial: ArrayLike | None) -> str | Array:
+def _as_start(
+    sampler: AbstractSampler, target: Target, initial: ArrayLike | Particles | None, num_particles: int
+) -> str | Array | Particles:
     """The start given to `sample`, or else to the sampler."""
+    if isinstance(initial, Particles):
+        if np.shape(initial.whitened)[1:] != target.shape:
+            raise InputError(
+                f"`initial` are particles with coordinates of shape {np.shape(initial.whitened)[1:]}, but the target's "
+                f"have {target.shape}. Give particles of a target with the same basis."
+            )
+        if isinstance(sampler, EulerMaruyama):
+            return np.asarray(initial.coordinates)[evenly(initial.num_particles, num_particles)]
+        return "laplace" if isinstance(sampler, Exact | Tempering) else initial
     if isinstance(sampler, Exact | Tempering):
         if initial is not None:
             raise InputError(

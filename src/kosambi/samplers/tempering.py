@@ -23,11 +23,11 @@ from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, Key
 from kosambi.errors import InputError
 from kosambi.samplers.base import AbstractSampler, Notes, is_even
-from kosambi.samplers.chains import NUM_SUPERCHAINS, starting_points
 from kosambi.samplers.convergence import r_hat_limit
 from kosambi.samplers.ladder import better_ladder, bridge_evidence, chain_statistics, enough_temperatures, first_ladder
 from kosambi.samplers.replicas import Ladder, Replicas, Tally, advance, empty_tally, start
 from kosambi.samplers.report import LadderReport, LogEvidence, Particles, Report, report_of
+from kosambi.samplers.starts import NUM_SUPERCHAINS, starting_points
 from kosambi.target import Target
 from kosambi.target.modes import Modes, find_modes
 

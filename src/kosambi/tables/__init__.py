@@ -11,16 +11,20 @@ from kosambi.tables._bad_rows import first_of, listed
 from kosambi.tables._guard import guarded, guarded_table, unguarded_table
 from kosambi.tables._leaks import leak_notes
 from kosambi.tables._names import as_known, choose_columns
-from kosambi.tables._read import column_names, pyarrow_modules, read
+from kosambi.tables._read import column_names, pyarrow_modules, read, read_in_parts
 from kosambi.tables._remarks import mixed_notes, unit_note, units_of
 from kosambi.tables._schema import Column, Schema
+from kosambi.tables._source import TableSource
 from kosambi.tables._target import Target, read_target
 from kosambi.tables._typed import check_complete, kind_of, typed, without_row_numbers
+from kosambi.tables._witnesses import Witnesses
 
 __all__ = [
     "Column",
     "Schema",
+    "TableSource",
     "Target",
+    "Witnesses",
     "as_known",
     "check_complete",
     "choose_columns",
@@ -34,6 +38,7 @@ __all__ = [
     "mixed_notes",
     "pyarrow_modules",
     "read",
+    "read_in_parts",
     "read_target",
     "typed",
     "unguarded_table",

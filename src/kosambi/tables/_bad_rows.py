@@ -101,14 +101,16 @@ def _number(value: Any, text: str, unit: str) -> float | None:
     return None if np.isnan(plain) or unit else float(plain)
 
 
-def first_of(faults: np.ndarray) -> str:
-    """How many rows are at fault and which is the first, for a message.
+def first_of(faults: np.ndarray, start: int = 0) -> str:
+    """How many rows are at fault and which is the first, for a message; `start` rows came before these.
 
     >>> first_of(np.array(["", "`x` is missing"], dtype=object))
     '1 of 2 rows cannot be predicted; the first is row 2: `x` is missing'
     """
     bad = np.nonzero(faults != "")[0]
-    return f"{len(bad)} of {len(faults)} rows cannot be predicted; the first is row {bad[0] + 1}: {faults[bad[0]]}"
+    return (
+        f"{len(bad)} of {len(faults)} rows cannot be predicted; the first is row {start + bad[0] + 1}: {faults[bad[0]]}"
+    )
 
 
 def listed(faults: np.ndarray, limit: int = 5) -> str:

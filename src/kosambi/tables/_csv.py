@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -9,7 +10,7 @@ import os
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kosambi.errors import FileError, InputError
@@ -94,26 +95,44 @@ def _sniffed(sample: str) -> str:
 
 def read_csv(path: str, layout: Layout, text: Sequence[str]) -> Any:
     """The rows of a file as a data frame, the columns `text` as text; decimals are read to the last digit."""
+    with _explained(path):
+        return _parsed(path, layout, text, low_memory=False)
+
+
+def read_csv_in_parts(path: str, layout: Layout, text: Sequence[str], size: int) -> Iterator[Any]:
+    """The same, `size` rows at a time; a column's type is that of its values in each part."""
+    with _explained(path):
+        yield from _parsed(path, layout, text, low_memory=False, chunksize=size)
+
+
+def _parsed(path: str, layout: Layout, text: Sequence[str], **options: Any) -> Any:
     pd = pandas()
     # Later versions read decimals exactly by themselves, and warn of the option.
     is_old = tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
     exact = {"float_precision": "round_trip"} if is_old else {}
+    return pd.read_csv(
+        path,
+        sep=layout.separator,
+        header=0,
+        names=layout.names,
+        index_col=False,
+        dtype=dict.fromkeys(text, str),
+        na_values=_MISSING,
+        skipinitialspace=True,
+        encoding="utf-8-sig",
+        **options,
+        **exact,
+    )
+
+
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """What is wrong with a file, in words."""
+    pd = pandas()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                path,
-                sep=layout.separator,
-                header=0,
-                names=layout.names,
-                index_col=False,
-                dtype=dict.fromkeys(text, str),
-                na_values=_MISSING,
-                skipinitialspace=True,
-                encoding="utf-8-sig",
-                low_memory=False,
-                **exact,
-            )
+            yield
     except UnicodeDecodeError as error:
         raise _not_utf8(path) from error
     except pd.errors.ParserWarning as error:

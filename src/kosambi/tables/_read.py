@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kosambi.errors import FileError, InputError
-from kosambi.tables._csv import KNOWN, SEPARATORS, layout_of, read_csv, unreadable
+from kosambi.sources.parquet import read_groups
+from kosambi.tables._csv import KNOWN, SEPARATORS, layout_of, read_csv, read_csv_in_parts, unreadable
 from kosambi.tables._names import as_known, checked_names
 from kosambi.tables._typed import pandas
 
@@ -72,6 +73,45 @@ def read(
     if len(table) == 0:
         raise InputError(f"`{path}` has a header and no rows. Give a table with data.")
     return table if columns is None else table[list(columns)]
+
+
+def read_in_parts(
+    path: str | os.PathLike[str], *, columns: Sequence[str], text: Sequence[str] = (), size: int = 2**16
+) -> Iterator[Any]:
+    r"""The rows of a table as data frames, some at a time, so that no more than these are in memory.
+
+    The index of a frame has the numbers of its rows in the file, from 0.
+
+    Arguments:
+        path: of a .csv, .tsv (also with .gz) or .parquet file.
+        columns: the only ones to return, in this order.
+        text: columns to read as text although they may look like numbers.
+        size: rows at a time, at most.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "table.csv"
+    ...     _ = path.write_text("x,y\n1,a\n?,b\n3,c\n")
+    ...     [part.to_dict("list") for part in read_in_parts(path, columns=["x"], size=2)]
+    [{'x': [1.0, nan]}, {'x': [3]}]
+    """
+    name = _as_file(path)
+    known = column_names(name)
+    for each in columns:
+        as_known(each, known, f"`{name}`")
+    if name.lower().endswith(PARQUET):
+        pandas()
+        frames: Iterator[Any] = (batch.to_pandas() for batch, _ in read_groups(name, list(columns)))
+    else:
+        frames = read_csv_in_parts(name, layout_of(name, None), [each for each in text if each in known], size)
+    start = 0
+    for frame in frames:
+        frame = frame[list(columns)]
+        frame.index = pandas().RangeIndex(start, start + len(frame))
+        start += len(frame)
+        yield frame
+    if not start:
+        raise InputError(f"`{name}` has no rows. Give a table with data.")
 
 
 def _as_file(path: str | os.PathLike[str]) -> str:

@@ -72,7 +72,7 @@ def read_target(column: Any, task: Literal["auto", "regression", "classification
             )
         values = column.to_numpy(dtype=np.float64)
         return Target(name, "regression", np.ascontiguousarray(values), (), _counts_hint(values, distinct))
-    labels = _labels(column, kind)
+    labels = labels_of(column, kind)
     classes = tuple(str(label) for label in np.unique(labels))
     if len(classes) > MAX_CLASSES:
         remedy = "Use `--task regression`" if kind == "numeric" else "Merge rare ones"
@@ -86,7 +86,8 @@ def read_target(column: Any, task: Literal["auto", "regression", "classification
     return Target(name, "classification", labels, classes, hint)
 
 
-def _labels(column: Any, kind: str) -> np.ndarray:
+def labels_of(column: Any, kind: str) -> np.ndarray:
+    """Labels of a column of `typed`'s without missing values: text, or whole numbers where all are."""
     if kind == "categorical":
         return column.to_numpy(dtype=object).astype(str)
     values = column.to_numpy(dtype=np.float64)

@@ -82,7 +82,8 @@ def without_row_numbers(table: Any) -> tuple[Any, tuple[str, ...]]:
     >>> without_row_numbers(pd.DataFrame({"Unnamed: 0": [0, 1], "x": [3, 3]}))[0].columns.tolist()
     ['x']
     """
-    places = np.arange(len(table))
+    # Of rows that were taken from a longer table the index has their numbers there.
+    places = table.index.to_numpy()
     numbers = [
         name
         for name in table

@@ -203,18 +203,18 @@ class HostPotential:
         comes second.
         """
         if self.term.likelihood.is_convex:
-            return _cholesky(self._spread(rows.curvature)), True
+            return _cholesky(self.spread(rows.curvature)), True
         flattest = _FLATTEST_STEP if is_searching else FLATTEST
         if self.num_latents == 1:
             # Against its own positive part first, which it is made of: the other curvature is one more sum over rows.
-            steep = self._spread(np.maximum(rows.second, 0.0))
+            steep = self.spread(np.maximum(rows.second, 0.0))
             hessian = steep - self._below(rows.second)
             for least in sorted({FLATTEST, flattest}, reverse=True):
                 if _is_positive(hessian - least * steep):
                     return _cholesky(hessian), least == FLATTEST
         else:
-            hessian = self._spread(rows.second)
-        positive = self._spread(rows.search_curvature)
+            hessian = self.spread(rows.second)
+        positive = self.spread(rows.search_curvature)
         for share, least in zip(SHARES, (flattest, FLATTEST), strict=True):
             mixed = hessian + share * (positive - hessian)
             if _is_positive(mixed - least * positive):
@@ -223,12 +223,12 @@ class HostPotential:
 
     def normal_factor(self, h: Float[np.ndarray, " N"]) -> Float[np.ndarray, "K K"]:
         """The Cholesky factor of I + Σ_n h_n ψ_nψ_nᵀ."""
-        return _cholesky(self._spread(h))
+        return _cholesky(self.spread(h))
 
     def _weighted(self, values: np.ndarray) -> np.ndarray:
         return values * self.weights.reshape(-1, *(1,) * (values.ndim - 1))
 
-    def _spread(self, h: np.ndarray) -> Float[np.ndarray, "K K"]:
+    def spread(self, h: np.ndarray) -> Float[np.ndarray, "K K"]:
         """I + Σ_n h_n ψ_nψ_nᵀ; the rows of w run over points first and latent functions second."""
         size, latents = self.psi.shape[1], self.num_latents
         if latents == 1:

@@ -18,11 +18,13 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from kosambi._core.journal import recalled
 from kosambi._core.linalg import is_for_host, one_blas_thread
 from kosambi._core.precision import Module, compiled, host_generator, public
 from kosambi._core.threads import in_threads
 from kosambi._core.types import Array, Key
 from kosambi.errors import NumericalError
+from kosambi.target.corrected_term import CorrectedTerm
 from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, data_value
 from kosambi.target.host_newton import HostPotential, downhill, inverse_root, search_on_host
 from kosambi.target.marginal_term import MarginalTerm
@@ -79,13 +81,24 @@ def find_modes(key: Key, target: Target, starts: Float[Array, "S K"] | None = No
     With neighbours it begins where their sites say. `starts` are further whitened coordinates to begin at when the cost
     is not convex, such as posterior draws.
     """
+    if isinstance(target.term, CorrectedTerm):
+        return _of_stream(target.term)
     size = int(np.prod(target.shape))
     every = [np.zeros((1, size))]
     if not target.likelihood.is_convex:
         # Sites of neighbours are those of one mode, which they leave as the only one.
         number = 0 if isinstance(target.term, MarginalTerm) else NUM_STARTS if size < VERY_MANY else FEW_STARTS
         every += [host_generator(key).normal(size=(number, size))] + ([] if starts is None else [starts])
-    return _distinct(target, np.concatenate(every))
+    begun = np.concatenate(every)
+    return Modes(*recalled("modes", lambda: _leaves(_distinct(target, begun)), begun))
+
+
+def _of_stream(term: CorrectedTerm) -> Modes:
+    """The mode around which the term of a stream was made, which was searched for with all rows."""
+    factor = np.asarray(term.factor)
+    log_mass = -float(term.lowest) - float(np.sum(np.log(np.diagonal(factor))))
+    fields = (term.centre, term.lowest, inverse_root(factor), log_mass, 0, 0.0, True)
+    return Modes(*(np.asarray(field)[None] for field in fields))
 
 
 def _distinct(target: Target, starts: Float[Array, "S K"], known: Modes | None = None) -> Modes:

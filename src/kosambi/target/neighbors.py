@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.journal import recalled
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import at_rest
 from kosambi.basis import AbstractBasis
@@ -96,9 +97,9 @@ def neighbor_potential(
         if num_neighbors >= len(y):
             rows = Neighborhood(x, psi, mean, *found.site, scales, num_neighbors, NeighborReport())
             return rows, _full_term(basis, rows, float(np.sum(counts * np.log(2.0 * np.pi * noise))))
-    earlier = earlier_rows(x, y, weights, scales, num_neighbors)
+    (earlier,) = recalled("earlier rows", lambda: (earlier_rows(x, y, weights, scales, num_neighbors),), scales)
     if not isinstance(likelihood, Gaussian):
-        others = other_rows(x, weights, scales, num_neighbors)
+        (others,) = recalled("other rows", lambda: (other_rows(x, weights, scales, num_neighbors),), scales)
         variance = np.asarray(basis.prior.variance(x))
         data = Data(x, y, counts, psi, mean, variance, earlier, others)
         with one_blas_thread():

@@ -32,6 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core.journal import Steps
 from kosambi._core.linalg import all_blas_threads
 from kosambi._core.precision import compiled, lift
 from kosambi._core.types import Array
@@ -103,12 +104,23 @@ class Settled(NamedTuple):
 
 def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data) -> Settled:
     """Sites that agree with the q that follows from them."""
-    marginals = _guarded_marginals(prior, data)
+    marginals = _remembered(_guarded_marginals(prior, data))
     if likelihood.is_convex:
         return _updated(likelihood, data, marginals, _first(likelihood, data))
     begun = _updated(likelihood, data, marginals, _first(likelihood, data), NEAR, FEW)
     matched = _matched(likelihood, data, begun, marginals)
     return _updated(likelihood, data, marginals, _first(likelihood, data)) if matched is None else matched
+
+
+def _remembered(marginals: Marginals) -> Marginals:
+    """The same, written in a journal, if there is one, and known from it."""
+    steps = Steps("sites")
+
+    def known(site: Site) -> tuple[np.ndarray, np.ndarray]:
+        mean, variance = steps.next(lambda: marginals(site), *site)
+        return mean, variance
+
+    return known
 
 
 def _updated(

@@ -25,17 +25,10 @@ from kosambi.basis import AbstractBasis
 from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, data_value, quadratic_term
+from kosambi.target.kinds import as_kind, as_number, better_kind
 from kosambi.target.neighborhood import Neighborhood
-from kosambi.target.neighbors import DEFAULT, NEIGHBORS, as_num_neighbors, check_neighbors, neighbor_potential
-
-WORTH_IT = 0.02
-"""Nats per observation by which the potentials must differ for "auto" to take the optimal one."""
-MOST_NODES = 136
-"""Nodes of its quadrature beyond which "auto" finds it too dear."""
-MOST_VALUES = 4_000_000
-"""Rows times nodes above which "auto" stays with the projected potential: each particle takes them at every step."""
-# Where digits of the potential beyond the sixth do not matter, as in sampling, half the nodes do.
-_FEWER, _FEWEST = 0.5, 21
+from kosambi.target.neighbors import NEIGHBORS, neighbor_potential
+from kosambi.target.stream import StreamFacts
 
 
 class Target(Module):
@@ -72,6 +65,8 @@ class Target(Module):
     kind: str = eqx.field(static=True)
     neighborhood: Neighborhood | None = None
     """The data as neighbours, with potential="neighbors"."""
+    stream: StreamFacts | None = None
+    """What is known of all rows where x, y and weights are a sample of them that stands for all."""
 
     @public
     def __init__(
@@ -87,7 +82,7 @@ class Target(Module):
         num_neighbors: int | None = None,
     ) -> None:
         self.basis, self.likelihood = _as_model(basis, likelihood)
-        self.kind = _as_kind(potential, basis, likelihood)
+        self.kind = as_kind(potential, basis, likelihood)
         self.x = as_inputs("x", x, basis.inducing_points.shape[1])
         if is_traced((basis, likelihood, self.x, y)):
             raise InputError(
@@ -97,9 +92,9 @@ class Target(Module):
         check_length("y", self.y, self.x)
         self.weights = None if weights is None else as_weights(weights, self.x)
         if self.kind == "auto":
-            self.kind, num_nodes = _better_kind(basis, likelihood, self.x, self.y, self.weights, num_nodes)
-        self.neighborhood = None
-        number = _as_number(self.kind, num_neighbors)
+            self.kind, num_nodes = better_kind(basis, likelihood, self.x, self.y, self.weights, num_nodes)
+        self.neighborhood = self.stream = None
+        number = as_number(self.kind, num_neighbors)
         if not basis.size and not number:
             raise InputError("Without inducing points and neighbours nothing would see the data. Give one of the two.")
         offset = at_rest(basis.prior.mean_at(self.x))
@@ -134,6 +129,11 @@ class Target(Module):
         return 1 if rule is None else len(rule.nodes)
 
     @property
+    def num_rows(self) -> int:
+        """N, also where no more than a sample of the rows is in memory."""
+        return int(self.x.shape[0]) if self.stream is None else int(self.stream.num_rows)
+
+    @property
     def num_neighbors(self) -> int | None:
         """m, the number of near rows that inform the residual; None with the other potentials."""
         return None if self.neighborhood is None else self.neighborhood.num_neighbors
@@ -145,6 +145,11 @@ class Target(Module):
 
         With neighbours there are as many as before, unless another number is given.
         """
+        if self.stream is not None:
+            raise InputError(
+                f"The potential of {self.num_rows:,} rows was read from a stream; {len(self.x):,} of them are here. "
+                f'Call `infer` with the source and potential="{potential}".'
+            )
         if potential == NEIGHBORS and num_neighbors is None:
             num_neighbors = self.num_neighbors
         return Target(
@@ -292,58 +297,3 @@ def as_weights(weights: ArrayLike, x: Array) -> Float[Array, " N"]:
     if not is_traced(array) and (not np.all(np.isfinite(array)) or np.any(array < 0)):
         raise InputError("`weights` must be finite and not negative. Clip them at zero, or drop those rows.")
     return array
-
-
-def _as_kind(potential: object, basis: AbstractBasis, likelihood: AbstractLikelihood) -> str:
-    """Refuse a potential that the basis or the likelihood does not have."""
-    if potential not in ("projected", "optimal", NEIGHBORS, "auto"):
-        raise InputError(f'`potential` must be "projected", "optimal", "neighbors" or "auto". Got {potential!r}.')
-    if potential == NEIGHBORS:
-        check_neighbors(basis, likelihood)
-    if potential == "optimal" and isinstance(likelihood, CustomJoint):
-        raise InputError(
-            "The optimal potential of `CustomJoint` is an N-dimensional integral, because the loss does not split over "
-            'data. Use potential="projected".'
-        )
-    if potential == "optimal" and not basis.is_conditional:
-        raise InputError(
-            "The optimal potential needs the conditional distribution of F given u. "
-            f"`{type(basis).__name__}` follows the paper's projection, which is not it. "
-            'Use `RitzBasis` or `PointBasis`, or potential="projected".'
-        )
-    return str(potential)
-
-
-def _as_number(kind: str, number: int | None) -> int | None:
-    """m with neighbours, None without."""
-    if kind == NEIGHBORS:
-        return DEFAULT if number is None else as_num_neighbors("num_neighbors", number)
-    if number is not None:
-        raise InputError(f'`num_neighbors` is for potential="neighbors". Got "{kind}". Leave out one of the two.')
-    return None
-
-
-def _better_kind(
-    basis: AbstractBasis, likelihood: AbstractLikelihood, x: Array, y: Array, weights: Array | None, asked: int | None
-) -> tuple[str, int | None]:
-    """The potential that "auto" stands for, and the nodes of its quadrature.
-
-    Both have the same distribution for a Gaussian likelihood. With several latent functions the integrals have as many
-    dimensions, and a cost with two equal signs has poles: there the projected potential stays.
-    """
-    is_usual = likelihood.num_latents == 1 and not likelihood.is_even
-    if isinstance(likelihood, Gaussian | CustomJoint) or not basis.is_conditional or not is_usual:
-        return "projected", asked
-    variance = np.asarray(basis.residual_variance(x))
-    if not np.any(variance > 0) or not np.average(_difference(likelihood, y, variance), weights=weights) > WORTH_IT:
-        return "projected", asked
-    needed = len(likelihood.rule(np.sqrt(variance)).nodes)
-    number = asked if asked is not None else max(_FEWEST, int(_FEWER * needed))
-    is_affordable = number <= MOST_NODES and number * len(y) <= MOST_VALUES
-    return ("optimal", number) if is_affordable else ("projected", asked)
-
-
-@compiled
-def _difference(likelihood: AbstractLikelihood, y: Array, variance: Array) -> Float[Array, " N"]:
-    """½ c''_n σ_n², where the data say that f lies."""
-    return 0.5 * likelihood.raw_curvature(y, likelihood.raw_rough_latent(y)) * variance

@@ -1,0 +1,107 @@
+"""`kosambi fit --memory`: a table that is read as a stream, all of its rows, with some held out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kosambi import tables
+from kosambi.cli._data import DataRequest, encoded
+from kosambi.errors import InputError
+
+# Rows that are looked at to learn what columns are, and rows held out at most: more would judge no better.
+_LOOKED_AT, _MOST_HELD_OUT = 20_000, 10_000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StreamData:
+    """Rows to learn from, on disk, and rows to be judged by; what `Data` is for tables in memory."""
+
+    schema: tables.Schema
+    target: tables.Target
+    """Of the rows held out; its classes are those of all rows."""
+    table: Any
+    """The typed table of the rows held out."""
+    held_out: np.ndarray
+    """Their places in it."""
+    num_rows: int
+    """In the file."""
+    num_training: int
+    source: tables.TableSource
+
+    def matrix(self, rows: np.ndarray) -> Any:
+        """(n, D): the inputs of some of the rows held out, as a data frame with labels."""
+        return encoded(self.schema, self.table.iloc[rows])
+
+
+def load_stream(request: DataRequest, note: Callable[[str], None]) -> StreamData:
+    """Read the file once to learn what its columns are, and once for the rows that are held out."""
+    names = tables.column_names(request.data)
+    inputs = tables.choose_columns(names, request.target, features=request.features, drop=request.drop)
+    for name in request.categorical:
+        tables.as_known(name, [*inputs, request.target])
+    parts = tables.read_in_parts(request.data, columns=[*inputs, request.target], text=request.categorical)
+    found = tables.Witnesses(parts, request.target, _LOOKED_AT)
+    if found.num_rows < 3:
+        raise InputError(f"`{request.data}` has {found.num_rows} rows of data. Three at least are needed.")
+    raw, notes = tables.without_row_numbers(found.rows)
+    inputs = tuple(name for name in inputs if name in raw)
+    table = tables.typed(raw, dict.fromkeys(request.categorical, "categorical"))
+    seen = table[table[request.target].notna()]
+    if len(seen) < len(table) and not request.impute:
+        raise InputError(
+            f"The target `{request.target}` is missing in some rows. Remove them, or ask for `--impute`, which leaves "
+            "them out."
+        )
+    task = request.task if request.task in ("regression", "classification") else "auto"
+    target = tables.read_target(seen[request.target], task)  # type: ignore[arg-type]
+    schema = tables.Schema.learn(seen, target=request.target, inputs=inputs, impute=request.impute)
+    schema = dataclasses.replace(schema, notes=(*notes, *schema.notes))
+    for text in schema.notes:
+        note(text)
+    if target.hint and request.task == "auto":
+        note(target.hint)
+    held = _held_out(found.num_rows, request)
+    kind = tables.kind_of(table[request.target])
+    source = tables.TableSource(request.data, schema, kind, target.classes or None, held)
+    rows = seen.iloc[:0] if not len(held) else _collected(source, held)
+    values = _values(source, rows, target)
+    note(
+        f"All {found.num_rows - len(rows):,} of {found.num_rows:,} rows that are not held out are learned from, in "
+        f"blocks; what columns are was learned from {len(found.rows):,} rows."
+    )
+    return StreamData(
+        schema,
+        dataclasses.replace(target, values=values),
+        rows,
+        np.arange(len(rows)),
+        found.num_rows,
+        found.num_rows - len(held),
+        source,
+    )
+
+
+def _held_out(num_rows: int, request: DataRequest) -> np.ndarray:
+    """Numbers of the rows held out: a share of all, but no more than judge a fit well."""
+    number = min(round(request.holdout * num_rows), _MOST_HELD_OUT) if request.holdout > 0 else 0
+    chosen = np.random.default_rng(request.seed).choice(num_rows, number, replace=False, shuffle=False)
+    return np.sort(chosen)
+
+
+def _collected(source: tables.TableSource, rows: np.ndarray) -> Any:
+    """The typed inputs and target of some rows."""
+    import pandas as pd  # type: ignore[import-untyped]
+
+    raw = pd.concat(list(source.tables(only=rows))).reset_index(drop=True)
+    return tables.typed(raw, {**source.schema.kinds, source.schema.target: source.target_kind})
+
+
+def _values(source: tables.TableSource, rows: Any, target: tables.Target) -> np.ndarray:
+    """The target of the rows held out, as an estimator has it."""
+    if not len(rows):
+        return target.values[:0]
+    numbers = source.observations(rows)
+    return np.array(target.classes)[numbers.astype(int)] if source.labels is not None else numbers

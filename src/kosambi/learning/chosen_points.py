@@ -1,0 +1,44 @@
+"""Inducing points among the rows, in the way that was asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from kosambi._core.types import Array, Key
+from kosambi.basis import inducing
+from kosambi.kernels import column_scales
+from kosambi.learning.num_neighbors import near_points
+from kosambi.learning.selected import Selection
+from kosambi.likelihoods import AbstractLikelihood
+from kosambi.priors import AbstractPrior
+
+
+def evenly_spread(
+    key: Key, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Float[np.ndarray, "N D"]
+) -> Int[np.ndarray, " M"]:
+    """Rows spread evenly in units of the lengthscales, which leave neighbours the least to say."""
+    most = min(near_points(len(x), likelihood), len(inducing.distinct_rows(x)))
+    return inducing.kmeans(key, x / column_scales(prior.kernel, x), most)
+
+
+def points_among(
+    key: Key, prior: AbstractPrior, x: Array, number: int | str, how: str | Array, selection: Selection | None
+) -> Float[Array, "M D"]:
+    """The points that were given, all rows, those of a selection, or `number` of them by the method `how`."""
+    if not isinstance(how, str):
+        return how
+    if number == "all":
+        return x[inducing.distinct_rows(np.asarray(x))]
+    if selection is not None:
+        if how == "greedy":
+            return x[selection.indices]
+        number = selection.num_inducing
+    assert isinstance(number, int)
+    if not number:
+        return x[:0]
+    if how == "greedy":
+        return x[inducing.greedy_variance(prior, x, number)]
+    if how == "kmeans":
+        return x[inducing.kmeans(key, x / column_scales(prior.kernel, np.asarray(x)), number)]
+    return x[inducing.uniform(key, x, number)]

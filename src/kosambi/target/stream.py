@@ -1,0 +1,199 @@
+r"""Rows that are not all in memory: their features a block at a time, and what a Gaussian likelihood sums up of them.
+
+A target of a stream holds a sample of the rows, each with the weight of those that it stands for, and a data term of
+all of them: with Gaussian noise ½|Rw − q|² + constant in one pass, from ΨᵀΨ where its rounding is small beside the
+prior, and otherwise from QR factorisations; with other likelihoods a `CorrectedTerm`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.linalg import all_blas_threads
+from kosambi._core.precision import Module
+from kosambi._core.types import Array
+from kosambi.basis import AbstractBasis
+from kosambi.likelihoods import Gaussian
+from kosambi.sources import Block, Stream
+from kosambi.target.data_terms import QuadraticTerm
+
+LARGEST_TRACE = 1e8
+"""Of ΨᵀΨ in units of the noise up to which it is summed; beyond, a factor of it is carried along."""
+
+
+class StreamFacts(Module):
+    """What is known of all rows of a stream, as a posterior needs it that holds a sample of them."""
+
+    num_rows: Array
+    """N."""
+    factor: Array
+    """How many rows one of the sample stands for: what its weight was multiplied by."""
+    residual_trace: Array
+    """Σ_n σ_n², the residual variance of the coordinates at all rows."""
+    prior_trace: Array
+    """Σ_n r(x_n, x_n)."""
+    largest_variance: Array
+    """max_n r(x_n, x_n)."""
+    largest_residual: Array
+    """max_n σ_n²."""
+    lowest: Float[Array, " D"]
+    highest: Float[Array, " D"]
+    """The range of each column."""
+    squared_error: Array
+    """Σ_n weight_n (y_n − m(x_n))²/s_n² for Gaussian noise s; NaN for others."""
+    noise_trace: Array
+    """Σ_n weight_n σ_n²/s_n², likewise."""
+    log_correction: Array
+    """log E exp(V' − V) over draws of a potential V' that stood for V; zero where none did."""
+    log_correction_error: Array
+    """Its standard error."""
+    pareto_k: Array
+    """k̂ of the weights exp(V' − V); −inf where there are none."""
+
+
+class RowFeatures(NamedTuple):
+    """What the coordinates say about a block of rows."""
+
+    psi: Float[np.ndarray, "n M"]
+    offset: Float[np.ndarray, " n"]
+    """m(x), the prior mean."""
+    residual: Float[np.ndarray, " n"]
+    """σ², not below zero."""
+    variance: Float[np.ndarray, " n"]
+    """r(x, x)."""
+
+
+def features_of(basis: AbstractBasis, x: Float[np.ndarray, "n D"]) -> RowFeatures:
+    """Whitened features and variances of the rows of x."""
+    offset = np.broadcast_to(np.asarray(basis.prior.mean_at(x), dtype=np.float64), (len(x),))
+    known = basis.explained_on_host(x)
+    if known is not None:
+        return RowFeatures(known.psi, offset, np.maximum(known.residual, 0.0), known.variance)
+    psi, variance = np.asarray(basis.whitened_mean(x)), np.asarray(basis.prior.variance(x))
+    return RowFeatures(psi, offset, np.asarray(basis.residual_variance(x)), variance)
+
+
+class Sums:
+    """What `StreamFacts` has of residual and prior variances, added up."""
+
+    def __init__(self) -> None:
+        self.residual = self.variance = self.most = self.largest = 0.0
+
+    def add(self, block: Block, features: RowFeatures) -> None:
+        """Count the rows of a block that weigh something."""
+        used = block.weights > 0
+        self.residual += float(np.sum(features.residual[used]))
+        self.variance += float(np.sum(features.variance[used]))
+        self.most = max(self.most, float(np.max(features.variance[used], initial=0.0)))
+        self.largest = max(self.largest, float(np.max(features.residual[used], initial=0.0)))
+
+    def facts(
+        self, num_rows: int, factor: float, lowest: np.ndarray, highest: np.ndarray, **others: float
+    ) -> StreamFacts:
+        """They, with what else is known."""
+        known = {"squared_error": np.nan, "noise_trace": np.nan, "log_correction": 0.0, "log_correction_error": 0.0}
+        known |= {"pareto_k": -np.inf} | others
+        return StreamFacts(
+            num_rows=np.asarray(num_rows),
+            factor=np.asarray(factor),
+            residual_trace=np.asarray(self.residual),
+            prior_trace=np.asarray(self.variance),
+            largest_variance=np.asarray(self.most),
+            largest_residual=np.asarray(self.largest),
+            lowest=np.asarray(lowest),
+            highest=np.asarray(highest),
+            **{name: np.asarray(value) for name, value in known.items()},
+        )
+
+
+class GaussianSums(NamedTuple):
+    """What one pass over a stream leaves of it, with Gaussian noise."""
+
+    term: QuadraticTerm
+    sums: Sums
+    squared_error: float
+    noise_trace: float
+
+
+def gaussian_sums(
+    basis: AbstractBasis, likelihood: Gaussian, stream: Stream, block_rows: int, is_optimal: bool, total_weight: float
+) -> GaussianSums:
+    """The quadratic potential of all rows, in one pass.
+
+    Arguments:
+        basis: the coordinates.
+        likelihood: with one noise for all rows.
+        stream: the rows.
+        block_rows: of a block.
+        is_optimal: whether the residual's expected cost is added, as the optimal potential has it.
+        total_weight: how often all rows count together.
+    """
+    noise = float(np.asarray(likelihood.noise))
+    # Of the normal matrix, if prior variances elsewhere are what they are at the inducing points.
+    trace_bound = total_weight * float(np.max(np.asarray(basis.prior.variance(basis.inducing_points)))) / noise**2
+    rows_sum = GramSum(basis.size) if trace_bound <= LARGEST_TRACE else RootSum(basis.size)
+    constant, squared, trace, sums = 0.0, 0.0, 0.0, Sums()
+    for block in stream.blocks(block_rows):
+        constant += float(np.sum(block.weights)) * (np.log(noise) + 0.5 * np.log(2.0 * np.pi))
+        block = block.padded(block_rows)
+        features = features_of(basis, block.x)
+        sums.add(block, features)
+        root, error = np.sqrt(block.weights) / noise, block.y - features.offset
+        with all_blas_threads():
+            rows_sum.add(np.column_stack([features.psi * root[:, None], error * root]))
+        squared += float(np.sum(np.square(error * root)))
+        trace += float(np.sum(np.square(root) * features.residual))
+    root, aim, rest = rows_sum.found(squared)
+    constant += 0.5 * rest + (0.5 * trace if is_optimal else 0.0)
+    return GaussianSums(QuadraticTerm(root, aim, np.asarray(constant)), sums, squared, trace)
+
+
+class GramSum:
+    """R, q and |e − Qq|² of e ≈ Ψw from the sum of [Ψ, e]ᵀ[Ψ, e], at the speed of a matrix product.
+
+    Its rounding is about 1e-16 of its trace, beside the prior's I: for a trace of 1e8 less than 1e-8.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size, self.total = size, np.zeros((size + 1, size + 1))
+
+    def add(self, rows: Float[np.ndarray, "n K"]) -> None:
+        """Count more rows, the last column of which is e."""
+        self.total += rows.T @ rows
+
+    def found(self, squared: float) -> tuple[Float[np.ndarray, "M M"], Float[np.ndarray, " M"], float]:
+        """A root of ΨᵀΨ, what it is to meet, and what no w can explain; `squared` is |e|²."""
+        from scipy.linalg import eigh
+
+        values, vectors = eigh(self.total[:-1, :-1], check_finite=False)
+        # Directions in which the data say less than rounding does, which the prior's I outweighs by far.
+        known = values > 1e-15 * max(float(values[-1]), 0.0)
+        lengths = np.sqrt(np.where(known, values, 1.0))
+        aim = np.where(known, vectors.T @ self.total[:-1, -1] / lengths, 0.0)
+        root = np.where(known, lengths, 0.0)[:, None] * vectors.T
+        return np.ascontiguousarray(root), aim, max(squared - float(aim @ aim), 0.0)
+
+
+class RootSum:
+    """The same from a triangular factor that QR factorisations carry from block to block: all digits, more slowly."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.carried = size, np.zeros((0, size + 1))
+
+    def add(self, rows: Float[np.ndarray, "n K"]) -> None:
+        """Count more rows, the last column of which is e."""
+        from scipy.linalg import qr
+
+        both = np.concatenate([self.carried, rows])
+        self.carried = qr(both, mode="r", overwrite_a=True, check_finite=False)[0][: self.size + 1]
+
+    def found(self, squared: float) -> tuple[Float[np.ndarray, "M M"], Float[np.ndarray, " M"], float]:
+        """The factor, Qᵀe, and what no w can explain, which stands below it."""
+        del squared
+        whole = np.zeros((self.size + 1, self.size + 1))
+        whole[: len(self.carried)] = self.carried
+        root = np.ascontiguousarray(whole[:-1, :-1])
+        return root, whole[:-1, -1].copy(), float(whole[-1, -1] ** 2)
