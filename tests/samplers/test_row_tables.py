@@ -116,6 +116,27 @@ def test_rows_of_low_degree_take_few_terms_beside_others(monkeypatch):
     assert np.all(np.isfinite(jumped))
 
 
+def test_a_few_of_many_rows_may_need_very_high_degrees(monkeypatch):
+    """Rows far from what the others say, with noise that is small beside what is left open there."""
+    lonely, points = np.arange(3.0, 11.0, 2.0), np.linspace(-1.0, 1.0, 8)
+    x, points = (np.concatenate([part, lonely])[:, None] for part in (X[:116, 0], points))
+    basis = ko.PointBasis(ko.GaussianProcess(ko.kernels.SquaredExponential(0.5)), points)
+    y = np.sin(3.0 * x[:, 0]) + 0.05 * np.random.default_rng(0).standard_t(4, size=120)
+    y[-4:] += 4.0
+    target = ko.Target(basis, StudentT(4.0, 0.03), x, y, "optimal")
+    modes = find_modes(jax.random.key(0), target)
+    assert not remainder_frame(target, modes, 14, 64).is_tabulated
+    monkeypatch.setattr(row_tables, "MANY_ROWS", 50)
+    monkeypatch.setattr(normal_frames, "MANY_ROWS", 50)
+    frame = remainder_frame(target, modes, 14, 64)
+    assert frame.is_tabulated
+    assert np.max(frame.rows[-1].degree) > row_tables.DEGREES[-1]
+    v = np.pad(np.random.default_rng(1).normal(size=(64, 12)), ((0, 0), (0, 2)))
+    with jax.enable_x64(True):
+        found = np.asarray(frame.potential(jnp.asarray(v)))
+    np.testing.assert_allclose(found, starts.whitened_potentials(target)(frame.whitened(v)[:, :12]), atol=0.05)
+
+
 def watched_frames(monkeypatch):
     """The frames that runs make, in a list that fills."""
     used, made = [], chains.padded_frame

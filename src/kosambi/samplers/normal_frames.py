@@ -202,13 +202,17 @@ class _Around:
     ) -> RemainderFrame:
         """Rows in blocks, and coordinates up to `size` that no row depends on."""
         more, dtype = size - len(self.mode), rows[0].psi.dtype
-        values = _VALUES if rule is None else _VALUES_QUADRATURE
-        values = _VALUES_LONG if isinstance(rows[0], RowTable) and is_long(rows[0]) else values
-        values *= 1 if jax.default_backend() == "cpu" else ACCELERATOR_FACTOR
+        factor = 1 if jax.default_backend() == "cpu" else ACCELERATOR_FACTOR
+
+        def blocks(group: Rows | RowTable) -> int:
+            values = _VALUES if rule is None else _VALUES_QUADRATURE
+            values = _VALUES_LONG if isinstance(group, RowTable) and is_long(group) else values
+            return math.ceil(len(group.psi) * num_chains / (values * factor))
+
         below = np.pad(self.root, ((0, more), (0, more)))
         last = np.arange(len(self.root), size)
         below[last, last] = 1.0
-        placed = tuple(_in_blocks(group, math.ceil(len(group.psi) * num_chains / values), more) for group in rows)
+        placed = tuple(_in_blocks(group, blocks(group), more) for group in rows)
         if jumps is not None:
             # Rows that fill blocks up do not move.
             number = int(np.prod(placed[0].psi.shape[:2])) - jumps.effect.shape[1]

@@ -31,14 +31,16 @@ from kosambi.target.host_newton import HostPotential, RowCosts
 
 DEGREES = (12, 24, 48, 96, 192)
 """Of polynomials, the first that suits a row; multiples of the first one."""
+FURTHER_DEGREES = (384, 768, 1536)
+"""Those that a few of many rows may have besides, such as observations far out in a heavy tail."""
 REACH = 7.0
 """Δ in standard deviations of δ under Laplace's approximation, around every mode that is known."""
 # Nats by which all polynomials together may be off, if their errors are as good as random.
 _ERROR = 2e-3
 # The degree up to which the recurrence is written out: faster, but the longer to compile.
 _UNROLLED = 24
-# Rows above which each degree has its own program, and the part of them that one degree has at least: fewer join those
-# of the next. Below, shapes depend on little but the number of rows, so that little is compiled again.
+# Rows above which each degree has its own program, and the part of them that one degree has at least: what is fewer
+# shares one. Below, shapes depend on little but the number of rows, so that little is compiled again.
 MANY_ROWS, _SMALLEST_GROUP = 2**14, 0.02
 # Terms of a pass of a longer one.
 _PASS = 4
@@ -123,34 +125,35 @@ def tabulated(
     curvature: Float[np.ndarray, " N"],
     width: Float[np.ndarray, " N"],
 ) -> list[Group] | None:
-    """Coefficients of every row, of the lowest degree that suits it; None where none of `DEGREES` does.
+    """Coefficients of every row, of the lowest degree that suits it; None where there is none.
 
-    One group, sorted by degree, unless there are many rows.
+    One group, sorted by degree; of many rows one for each degree that many have, and one for all others.
     """
-    groups: list[Group] = []
+    usual: list[Group] = []
+    rare: list[Group] = []
     left, number = np.arange(len(width)), len(width)
     limit = _ERROR / np.sqrt(max(number, 1))
-    for degree in DEGREES:
+    degrees = DEGREES if number <= MANY_ROWS else DEGREES + FURTHER_DEGREES
+    for degree in degrees:
         found = _coefficients(potential, centre, at_mode, curvature, width, degree, left)
         # How fast the coefficients fall says how large those are that are left out.
         is_good = np.max(np.abs(found[-3:]), axis=0) <= limit
-        if degree == DEGREES[-1] or not np.all(np.isfinite(found)):
-            if not np.all(is_good):
-                return None
-        elif number > MANY_ROWS and np.sum(is_good) < _SMALLEST_GROUP * number:
-            is_good[:] = False
+        if (degree == degrees[-1] or not np.all(np.isfinite(found))) and not np.all(is_good):
+            return None
         if is_good.any():
-            groups.append(Group(left[is_good], found[:, is_good], np.full(np.sum(is_good), degree)))
+            is_rare = number <= MANY_ROWS or np.sum(is_good) < _SMALLEST_GROUP * number
+            group = Group(left[is_good], found[:, is_good], np.full(np.sum(is_good), degree))
+            (rare if is_rare else usual).append(group)
         left = left[~is_good]
         if not len(left):
             break
-    return groups if number > MANY_ROWS else [_joined(groups)]
+    return usual + ([_joined(rare, DEGREES[-1] if number <= MANY_ROWS else 0)] if rare else [])
 
 
-def _joined(groups: list[Group]) -> Group:
-    """All of them as one; above the degrees that are written out, the shape is the same for all."""
+def _joined(groups: list[Group], least: int) -> Group:
+    """All of them as one; above the degrees that are written out, with room for one of `least`, so that shapes agree."""
     highest = int(groups[-1].degree[0])
-    size = 1 + (highest if highest <= _UNROLLED else DEGREES[-1])
+    size = 1 + (highest if highest <= _UNROLLED else max(highest, least))
     filled = (np.pad(group.coefficients, ((0, size - len(group.coefficients)), (0, 0))) for group in groups)
     rows, degree = (np.concatenate([getattr(group, name) for group in groups]) for name in ("rows", "degree"))
     return Group(rows, np.concatenate([*filled], axis=1), degree)
