@@ -151,7 +151,7 @@ def tabulated(
 
 
 def _joined(groups: list[Group], least: int) -> Group:
-    """All of them as one; above the degrees that are written out, with room for one of `least`, so that shapes agree."""
+    """All as one; beyond the degrees that are written out with room for one of `least`, so that shapes agree."""
     highest = int(groups[-1].degree[0])
     size = 1 + (highest if highest <= _UNROLLED else max(highest, least))
     filled = (np.pad(group.coefficients, ((0, size - len(group.coefficients)), (0, 0))) for group in groups)
