@@ -132,8 +132,9 @@ def left_out_scores(
     y, likelihood, found = np.asarray(target.y)[rows], target.likelihood.at_rows(rows), []
     for number in numbers:
         if number in some:
-            own = index[:, :number]
-            given = near.conditional(target.basis, x[rows], Near(own, np.ones(own.shape)))
+            # Farther rows have no share, so that one shape serves all numbers.
+            share = np.broadcast_to(np.arange(index.shape[1]) < number, index.shape).astype(np.float64)
+            given = near.conditional(target.basis, x[rows], Near(index, share))
         else:
             given = near.left_out(target.basis, rows)
         mean, spread = given.offset + given.psi @ w.mean(axis=0), np.var(w @ given.psi.T, axis=0)
