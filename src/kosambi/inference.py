@@ -18,7 +18,7 @@ from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis
 from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel
 from kosambi.learning import Selection, select_inducing
-from kosambi.learning.chosen_points import evenly_spread, points_among
+from kosambi.learning.chosen_points import beside_neighbors_of, points_among
 from kosambi.learning.num_neighbors import (
     PROCESS_FROM,
     are_replicated,
@@ -98,8 +98,9 @@ def infer(
             potential="neighbors" (which a number above zero asks for), and at least N for all rows; 0 for none; "auto",
             or None, for none up to 5000 rows (8000 with Gaussian noise), where M can carry the data or all rows are
             taken, and above for as many as take some minutes at most, beside 512 evenly spread points (64 at least for
-            very many rows of other likelihoods than `Gaussian`; none on an accelerator, whose memory holds all pairs of
-            rows), unless M, the basis or the potential was given, or the likelihood cannot have them.
+            very many rows of other likelihoods than `Gaussian`, and none where these would add less than 0.01 nats per
+            observation; none on an accelerator, whose memory holds all pairs of rows), unless M, the basis or the
+            potential was given, or the likelihood cannot have them.
         weights: (N,), how often each observation counts.
         sampler: "auto", a name or an object from `kosambi.samplers`; see `sample`.
         num_particles: J.
@@ -199,7 +200,8 @@ def infer(
                 selection, is_open = of_all_rows(len(x), clock.seconds, selection), False
                 chosen_basis = kind(chosen_prior, x[:0])
             elif is_open and near:
-                rows = evenly_spread(key_points, chosen_prior, likelihood, np.asarray(x))
+                given = (chosen_prior, likelihood, np.asarray(x), np.asarray(observations))
+                rows = beside_neighbors_of(key_points, *given, near, has_no_start)
                 chosen_basis = kind(chosen_prior, x[rows])
             else:
                 chosen_basis = kind(chosen_prior, points_among(key_points, chosen_prior, x, number, how, selection))

@@ -21,6 +21,7 @@ from kosambi.estimators._rows import Rows, padded
 from kosambi.inference import infer
 from kosambi.kernels import column_scales
 from kosambi.learning import FitReport
+from kosambi.learning.chosen_points import beside_neighbors_of
 from kosambi.learning.held_out import kept_out, last_word
 from kosambi.learning.held_out_near import KEPT_OUT, last_word_near
 from kosambi.learning.num_neighbors import (
@@ -29,7 +30,6 @@ from kosambi.learning.num_neighbors import (
     as_neighbors,
     beside_neighbors,
     enough_neighbors,
-    near_points,
     of_all_rows,
 )
 from kosambi.learning.sizes import SUBSET, affordable
@@ -95,9 +95,12 @@ def fitted(
         is_asked or leaves_much(model.prior, model.likelihood, rows)
     ):
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
-        scaled = rows.x / column_scales(model.prior.kernel, rows.x)
-        size = min(near_points(len(rows.y), likelihood) if few is None else few, len(np.unique(rows.x, axis=0)))
-        chosen = inducing.kmeans(key_points, scaled, size) if size else np.arange(0)
+        if few is None:
+            given = (model.prior, model.likelihood, rows.x, z[: len(rows.y)])
+            chosen = beside_neighbors_of(key_points, *given, near, is_for_closed_form(settings.sampler))
+        else:
+            scaled = rows.x / column_scales(model.prior.kernel, rows.x)
+            chosen = inducing.kmeans(key_points, scaled, min(few, len(np.unique(rows.x, axis=0))))
         points = rows.x[chosen]
         if is_learned and isinstance(model.likelihood, Gaussian):
             spare = np.setdiff1d(np.arange(len(rows.y)), chosen)
@@ -157,7 +160,7 @@ def fitted(
                 seconds,
                 scores_beside(posterior.target, np.asarray(posterior.particles.whitened)),
             )
-            if len(chosen)
+            if near < len(rows.y)
             else of_all_rows(near, seconds)
         )
     whole, posterior = posterior, posterior if is_plain else _without_padding(posterior, rows)

@@ -8,18 +8,35 @@ from jaxtyping import Float, Int
 from kosambi._core.types import Array, Key
 from kosambi.basis import inducing
 from kosambi.kernels import column_scales
-from kosambi.learning.num_neighbors import near_points
+from kosambi.learning.num_neighbors import FEWEST_POINTS, near_points
 from kosambi.learning.selected import Selection
-from kosambi.likelihoods import AbstractLikelihood
+from kosambi.learning.worth_of_points import LITTLE, worth_of_points
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.priors import AbstractPrior
 
 
-def evenly_spread(
-    key: Key, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Float[np.ndarray, "N D"]
+def beside_neighbors_of(
+    key: Key,
+    prior: AbstractPrior,
+    likelihood: AbstractLikelihood,
+    x: Float[np.ndarray, "N D"],
+    y: Float[np.ndarray, " N"],
+    num_neighbors: int,
+    may_be_none: bool,
 ) -> Int[np.ndarray, " M"]:
-    """Rows spread evenly in units of the lengthscales, which leave neighbours the least to say."""
-    most = min(near_points(len(x), likelihood), len(inducing.distinct_rows(x)))
-    return inducing.kmeans(key, x / column_scales(prior.kernel, x), most)
+    """Rows spread evenly in units of the lengthscales, which leave neighbours the least to say.
+
+    None of them, if that `may_be`, where rows are very many and points would add next to nothing to the near ones.
+    """
+    wanted = near_points(len(x), likelihood)
+    most = min(wanted, len(inducing.distinct_rows(x)))
+    if not most:
+        return np.arange(0)
+    chosen = inducing.kmeans(key, x / column_scales(prior.kernel, x), most)
+    is_stepped = may_be_none and not isinstance(likelihood, Gaussian) and wanted <= FEWEST_POINTS
+    if is_stepped and worth_of_points(prior, likelihood, x, y, x[chosen], num_neighbors) < LITTLE:
+        return np.arange(0)
+    return chosen
 
 
 def points_among(

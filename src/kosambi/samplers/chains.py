@@ -26,6 +26,7 @@ from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Work
 from kosambi.samplers.convergence import Moments
 from kosambi.samplers.normal_frames import mean_curvatures, remainder_frame
 from kosambi.samplers.remainder import RemainderFrame
+from kosambi.samplers.row_tables import MANY_ROWS
 from kosambi.target import QuadraticTerm, Target
 from kosambi.target.corrected_term import CorrectedTerm
 from kosambi.target.modes import Frame, Modes
@@ -38,6 +39,8 @@ SMALLEST = 8
 _FEW, _STEP = 64, 32
 # The part of the rows from which points are taken for all of them.
 _NEARLY = 0.9
+# Rows times particles that a frame among the particles looks at, and particles at least.
+_CURVATURES, _FEWEST_LOOKED_AT = 2**22, 8
 
 
 class Trace(NamedTuple):
@@ -227,17 +230,23 @@ class Frames(NamedTuple):
 
     def may_be_left(self, found: AnyFrame) -> bool:
         """Whether `among` is to be asked for a better one, once there are particles."""
-        return isinstance(found, RemainderFrame) and found.jumps is not None and bool(found.jumps.number)
+        if not isinstance(found, RemainderFrame) or self.target.likelihood.is_convex:
+            return False
+        # Of many rows, which make no jumps, some are always where a cost is not convex.
+        return self.target.num_rows > MANY_ROWS or (found.jumps is not None and bool(found.jumps.number))
 
     def among(self, w: Float[np.ndarray, "J K"], found: AnyFrame) -> AnyFrame:
         """One with the mean curvature at the particles; `found` where there is none that is like it."""
         assert isinstance(found, RemainderFrame)
-        curvature = mean_curvatures(self.target, w[:, : self.target.shape[0]])
+        # A few particles say enough of many rows, whose curvatures are added up.
+        number = int(np.clip(_CURVATURES // self.target.num_rows, _FEWEST_LOOKED_AT, len(w)))
+        some = w[np.linspace(0, len(w) - 1, number).astype(int), : self.target.shape[0]]
+        curvature = mean_curvatures(self.target, some)
         better = padded_frame(self.target, self.modes, self.num_chains, self.use_tables, curvature)
-        # One program serves both, so they must be alike.
-        if not isinstance(better, RemainderFrame) or better.jumps is None or better.is_tabulated != found.is_tabulated:
+        # One program serves both where rows are few, so they must be alike.
+        if not isinstance(better, RemainderFrame) or better.is_tabulated != found.is_tabulated:
             return found
-        return better
+        return found if (better.jumps is None) != (found.jumps is None) else better
 
 
 def padded_start(key: Key, w: Float[Array, "J K"], frame: AnyFrame) -> Float[np.ndarray, "J L"]:

@@ -204,7 +204,7 @@ def _first(likelihood: AbstractLikelihood, data: Data) -> tuple[np.ndarray, np.n
 def _sites(likelihood: AbstractLikelihood, data: Data, mean: np.ndarray, variance: np.ndarray) -> Site:
     deviation = np.sqrt(np.maximum(variance, _SMALLEST_VARIANCE * np.max(data.variance)))
     with jax.enable_x64(True):
-        slope, curvature = map(np.asarray, _expected(likelihood, data.y, mean, deviation))
+        slope, curvature = map(np.asarray, expected_slopes(likelihood, data.y, mean, deviation))
     counts = data.weights > 0
     least = _SMALLEST_PRECISION / np.maximum(data.variance, np.finfo(float).tiny)
     precision = np.where(counts, np.maximum(data.weights * curvature, np.minimum(least, 1e150)), 0.0)
@@ -324,7 +324,7 @@ def _rough(likelihood: AbstractLikelihood, y: Array) -> Array:
 
 
 @compiled
-def _expected(likelihood: AbstractLikelihood, y: Array, mean: Array, deviation: Array) -> tuple[Array, Array]:
+def expected_slopes(likelihood: AbstractLikelihood, y: Array, mean: Array, deviation: Array) -> tuple[Array, Array]:
     """E c' and a positive E c'' for f ~ N(mean, deviation²)."""
     rule = likelihood.evidence_rule
     slope = likelihood.raw_expected_derivative(y, mean, deviation, rule)
