@@ -10,8 +10,7 @@ import pytest
 
 import kosambi as ko
 from kosambi.samplers import chains as _segment
-from kosambi.samplers import unadjusted
-from kosambi.samplers import phases, tempering
+from kosambi.samplers import phases, tempering, unadjusted
 from tests.cases import cases
 
 InputError = ko.errors.InputError

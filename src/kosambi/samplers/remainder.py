@@ -157,15 +157,15 @@ class RemainderFrame(Module):
             return interpolated(rows.width, rows.coefficients, rows.degree, change.astype(rows.psi.dtype))
         assert self.likelihood is not None
         change = change.astype(self.mode.dtype)
-        cost, slope = _costs(self.likelihood, self.rule, rows, rows.centre + change)
+        cost, slope = costs_and_slopes(self.likelihood, self.rule, rows, rows.centre + change)
         value = cost - rows.cost - change * (rows.slope + 0.5 * rows.curvature * change)
         return value, slope - rows.slope - rows.curvature * change
 
 
-def _costs(
-    likelihood: AbstractLikelihood, rule: Rule | None, rows: Rows, f: Float[Array, "J R"]
+def costs_and_slopes(
+    likelihood: AbstractLikelihood, rule: Rule | None, rows: Any, f: Float[Array, "J R"]
 ) -> tuple[Float[Array, "J R"], Float[Array, "J R"]]:
-    """Costs and slopes, with weights."""
+    """Costs and slopes, with weights, of whatever has `y`, `weights` and `deviation` of rows."""
     if rule is None:
         cost, slope = likelihood.raw_cost(rows.y, f), likelihood.raw_derivative(rows.y, f)
     else:

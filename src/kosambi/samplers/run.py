@@ -24,7 +24,7 @@ from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
 from kosambi.parallel.meshes import check_mesh
 from kosambi.parallel.terms import check_term
-from kosambi.samplers import euler_maruyama, tempering
+from kosambi.samplers import euler_maruyama, stochastic_gradient, tempering
 from kosambi.samplers import markov as _markov
 from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, as_initial, is_even
 from kosambi.samplers.convergence import R_HAT_LIMIT
@@ -34,6 +34,7 @@ from kosambi.samplers.mala import MALA
 from kosambi.samplers.precisions import Precision, as_precision
 from kosambi.samplers.report import GaussianDistribution, Particles, Report, report_of
 from kosambi.samplers.starts import evenly
+from kosambi.samplers.stochastic_gradient import StochasticGradient
 from kosambi.samplers.tempering import Tempering
 from kosambi.target import Target
 from kosambi.target.data_terms import MANY, QuadraticTerm
@@ -68,7 +69,8 @@ def is_for_closed_form(sampler: object) -> bool:
     return isinstance(sampler, Exact) or (isinstance(sampler, str) and sampler in ("auto", Exact.name))
 
 
-BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in (MALA, HMC, Exact, EulerMaruyama, Tempering)}
+_KINDS = (MALA, HMC, Exact, EulerMaruyama, Tempering, StochasticGradient)
+BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in _KINDS}
 LARGEST_FOR_TEMPERING = 50_000
 """Rows times coordinates up to which "auto" may take `Tempering` by itself."""
 LARGEST_TRACE = 1e9
@@ -96,7 +98,8 @@ def sample(
     Arguments:
         key: a JAX random key.
         target: the potential V.
-        sampler: "auto", "mala", "hmc", "exact", "euler_maruyama", "tempering", or an object from `kosambi.samplers`.
+        sampler: "auto", "mala", "hmc", "exact", "euler_maruyama", "tempering", "stochastic_gradient", or an object from
+            `kosambi.samplers`.
             "auto" takes `Exact` for a Gaussian likelihood, `Tempering` where f and −f explain the data equally well,
             and `MALA` for all others; where its particles then sit in modes between which they do not pass,
             `Tempering` draws again. `report.ladder.reason` says why it did.
@@ -155,6 +158,10 @@ def sample(
             particles, report = draw_exactly(key, target, num_particles, clock)
         elif isinstance(chosen, EulerMaruyama):
             particles, report = euler_maruyama.run(
+                key, target, chosen, start, num_particles, display, clock, digits, stop
+            )
+        elif isinstance(chosen, StochasticGradient):
+            particles, report = stochastic_gradient.run(
                 key, target, chosen, start, num_particles, display, clock, digits, stop
             )
         elif isinstance(chosen, Tempering):
