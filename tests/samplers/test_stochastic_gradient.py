@@ -17,7 +17,7 @@ from tests.files.helpers import through_file
 from tests.samplers.grids import grid_of, p_values
 
 KEY = jax.random.key(0)
-NUM_PARTICLES = 8000
+NUM_PARTICLES = 4000
 X = np.linspace(0.0, 1.0, 7)[:, None]
 PRIOR = ko.GaussianProcess(ko.kernels.SquaredExponential(lengthscale=0.8, variance=30.0))
 # Few labels and a wide prior: the posterior is far from normal, and what a batch says differs much from another.
@@ -140,7 +140,7 @@ def test_the_identities_that_bias_is_measured_by(grid):
 
 def test_metropolis_steps_leave_no_bias(grid):
     sampler = ko.samplers.StochasticGradient(step_size=LONG, metropolis=True, **SETTINGS)
-    particles, report = ko.sample(KEY, TARGET, sampler, 5000)
+    particles, report = ko.sample(KEY, TARGET, sampler, NUM_PARTICLES)
     assert report.converged
     assert report.sampler == "stochastic_gradient"
     assert report.steps == 400 + report.stochastic.metropolis_steps

@@ -6,8 +6,9 @@ and its gradient are computed once from all rows, and integration by parts says 
 
     E[v·∂V/∂v] = 1,   E[∂V/∂v] = 0   for every coordinate v of the frame of the mode.
 
-What is found instead is in the report: by how much variances are too large, and what is left of the start. `metropolis=True` lets steps of `MALA` on all rows follow, from these draws on,
-until they have converged: there is no bias left then.
+What is found instead is in the report: by how much variances are too large, and what is left of the start.
+`metropolis=True` lets steps of `MALA` on all rows follow, from these draws on, until they have converged: there is no
+bias left then.
 """
 
 from __future__ import annotations
