@@ -108,7 +108,7 @@ def infer(
             values of its functions at the inducing points, wherever a sampler needs a start.
         background: the share, between 0 and 1, of a broad background that is mixed into the measure of a
             `GaussianRandomElement`; see `GaussianRandomElement.with_background`.
-        precision: "float64", or "float32" for the steps of the sampler.
+        precision: "float64", "float32" or "tf32" for the steps of the sampler; see `sample`.
         max_memory: bytes, or text such as "2GB", that the process may take with a source; half of the machine's when
             None. Blocks of rows and the sample that is learned from follow it; `report.stream` says what was used.
         progress: whether to show a progress line; None shows it on a terminal.

@@ -22,6 +22,7 @@ SAMPLERS = {
     "EulerMaruyama": ko.samplers.EulerMaruyama(1e-3, 50),
     "Tempering": ko.samplers.Tempering(),
     "Exact": ko.samplers.Exact(),
+    "StochasticGradient": ko.samplers.StochasticGradient(7, 0.2),
 }
 OBJECTS = {**KERNELS, **PRIORS, **LIKELIHOODS, **SAMPLERS}
 

@@ -21,6 +21,7 @@ SAMPLERS = {
     "Exact": ko.samplers.Exact(),
     "EulerMaruyama": ko.samplers.EulerMaruyama(1e-3, duration=2.0),
     "Tempering": ko.samplers.Tempering(),
+    "StochasticGradient": ko.samplers.StochasticGradient(7, metropolis=True),
 }
 
 

@@ -27,6 +27,7 @@ SAMPLERS = {
     "HMC": ko.samplers.HMC(max_leapfrog=3, initial=np.zeros((2, 3))),
     "EulerMaruyama": ko.samplers.EulerMaruyama(step_size=1e-3, num_steps=10),
     "Exact": ko.samplers.Exact(),
+    "StochasticGradient": ko.samplers.StochasticGradient(7, 0.2, metropolis=True),
 }
 OBJECTS = {**KERNELS, **MEASURES, **PRIORS, **BASES, **LIKELIHOODS, **SAMPLERS}
 

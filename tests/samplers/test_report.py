@@ -21,6 +21,7 @@ SAMPLERS = {
     "exact": (ko.samplers.Exact(), ko.likelihoods.Gaussian(0.3)),
     "mala": (ko.samplers.MALA(), ko.likelihoods.Bernoulli()),
     "euler_maruyama": (ko.samplers.EulerMaruyama(num_steps=4000), ko.likelihoods.Bernoulli()),
+    "stochastic_gradient": (ko.samplers.StochasticGradient(10, num_steps=400), ko.likelihoods.Bernoulli()),
     "tempering": (ko.samplers.Tempering(), ko.likelihoods.Bernoulli()),
 }
 

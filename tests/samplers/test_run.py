@@ -10,8 +10,7 @@ import pytest
 
 import kosambi as ko
 from kosambi.samplers import chains as _segment
-from kosambi.samplers import diffusion as _diffusion
-from kosambi.samplers import phases, tempering
+from kosambi.samplers import phases, tempering, unadjusted
 from tests.cases import cases
 
 InputError = ko.errors.InputError
@@ -98,7 +97,7 @@ def test_float32_draws_the_same_law(sampler):
 
 
 def test_float32_says_when_it_is_too_coarse():
-    heavy = ko.Target(TARGET.basis, ko.likelihoods.Bernoulli(), X, Y, "projected", weights=np.full(200, 1e4))
+    heavy = ko.Target(TARGET.basis, ko.likelihoods.Bernoulli(), X, Y, "projected", weights=np.full(200, 1e6))
     with pytest.warns(ko.errors.PrecisionWarning, match="float32 the potential is known to"):
         _, report = ko.sample(KEY, heavy, num_particles=10, precision="float32")
     assert "float64" in report.warnings[-1]
@@ -200,7 +199,7 @@ def test_ctrl_c_in_other_samplers(monkeypatch, on_interrupt):
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_diffusion, "advance", interrupted)
+    monkeypatch.setattr(unadjusted, "advance", interrupted)
     monkeypatch.setattr(tempering, "advance", interrupted)
     for sampler in ("euler_maruyama", "tempering"):
         if on_interrupt == "raise":

@@ -47,6 +47,24 @@ def test_steps_are_timed_and_their_growth_is_plotted(tmp_path):
 
 
 @pytest.mark.slow
+def test_steps_are_compared_with_their_products(tmp_path):
+    result = run("roofline", tmp_path, "--shape", "100,10,100", "--shape", "2048,32,64", "--parts", "--seconds", "0.1")
+    assert [row["precision"] for row in result["rows"]] == ["tf32", "float32", "float64"] * 2
+    assert all(row["products"] > 0 and min(row["ratios"].values()) > 0 for row in result["rows"])
+    assert set(result["parts"]) == {"tf32", "float32", "float64"}
+
+
+@pytest.mark.slow
+def test_posteriors_in_few_digits_are_near(tmp_path):
+    result = run("precisions", tmp_path, "--particles", "2048", "--rows", "300", "--inducing", "8")
+    other, *rows = result["rows"]
+    for row in rows:
+        assert row["mean_rms"] < 3.0 * other["mean_rms"]
+        assert row["deviation_rms"] < 3.0 * other["deviation_rms"]
+        assert row["potential_nats"] < 0.05
+
+
+@pytest.mark.slow
 def test_auto_needs_a_fraction_of_the_gradients_of_the_papers_sampler(tmp_path):
     result = run("convergence", tmp_path, "--problems", "synthetic", "--budget", "30")
     (row,) = result["results"]

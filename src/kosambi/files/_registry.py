@@ -42,7 +42,7 @@ from kosambi.posterior.certificate import Certificate
 from kosambi.priors import FunctionDraws, MeanFunction, Named, measures
 from kosambi.priors.functions import expansions
 from kosambi.priors.smoothing import Envelope
-from kosambi.samplers import LadderReport, LogEvidence, Report, StreamReport
+from kosambi.samplers import LadderReport, LogEvidence, Report, StochasticReport, StreamReport
 from kosambi.target import Target
 from kosambi.target.bounds import DivergenceBounds
 from kosambi.target.corrected_term import CorrectedTerm
@@ -76,6 +76,7 @@ _OTHERS: Mapping[str, type] = {
     "data_terms.CorrectedTerm": CorrectedTerm,
     "target.StreamFacts": StreamFacts,
     "diagnostics.StreamReport": StreamReport,
+    "diagnostics.StochasticReport": StochasticReport,
     "target.Neighborhood": Neighborhood,
     "target.NeighborReport": NeighborReport,
     "target.Target": Target,

@@ -167,7 +167,7 @@ class AveragedPosterior(Posterior):
             noise: (n,), the noise of each, where `Gaussian(noise=...)` was given one per observation.
             sampler: see `kosambi.sample`.
             num_particles: J of all models together; as many as there are when None.
-            precision: "float64", or "float32" for the steps of the sampler.
+            precision: "float64", "float32" or "tf32" for the steps of the sampler; see `sample`.
             progress: whether to show a progress line; None shows it on a terminal.
         """
         own = None if num_particles is None else -(-as_count("num_particles", num_particles) // len(self.components))

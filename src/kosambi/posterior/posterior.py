@@ -153,7 +153,7 @@ class Posterior(AbstractPosterior):
             noise: (n,), the noise of each, where `Gaussian(noise=...)` was given one per observation.
             sampler: see `kosambi.sample`.
             num_particles: J; as many as there are when None.
-            precision: "float64", or "float32" for the steps of the sampler.
+            precision: "float64", "float32" or "tf32" for the steps of the sampler; see `sample`.
             progress: whether to show a progress line; None shows it on a terminal.
 
         >>> import jax, numpy as np, kosambi as ko

@@ -10,6 +10,8 @@ from kosambi.samplers.hmc import HMC
 from kosambi.samplers.mala import MALA
 from kosambi.samplers.report import GaussianDistribution, LadderReport, LogEvidence, Particles, Report
 from kosambi.samplers.run import Exact, sample
+from kosambi.samplers.stochastic_gradient import StochasticGradient
+from kosambi.samplers.stochastic_report import StochasticReport
 from kosambi.samplers.stream_report import StreamReport
 from kosambi.samplers.tempering import Tempering
 
@@ -28,6 +30,8 @@ __all__ = [
     "Particles",
     "Report",
     "State",
+    "StochasticGradient",
+    "StochasticReport",
     "StreamReport",
     "Tempering",
     "Work",

@@ -25,6 +25,7 @@ from kosambi.samplers import convergence as _moments
 from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Work
 from kosambi.samplers.convergence import Moments
 from kosambi.samplers.normal_frames import mean_curvatures, remainder_frame
+from kosambi.samplers.precisions import DOUBLE, Precision
 from kosambi.samplers.remainder import RemainderFrame
 from kosambi.samplers.row_tables import MANY_ROWS
 from kosambi.target import QuadraticTerm, Target
@@ -137,7 +138,7 @@ def advance(
         here = carry.checks
         trace = Trace(
             carry.trace.steps.at[here].set(carry.step),
-            carry.trace.energies.at[here].set(jnp.mean(carry.state.potential)),
+            carry.trace.energies.at[here].set(jnp.mean(carry.state.potential).astype(carry.trace.energies.dtype)),
             carry.trace.r_hats.at[here].set(jnp.where(adapting, jnp.nan, jnp.max(r_hats))),
             carry.trace.acceptances.at[here].set(accepted),
         )
@@ -164,12 +165,13 @@ def _choose(condition: Array, yes: Any, no: Any) -> Any:
 def _quantities(frame: AnyFrame, state: Any) -> Float[Array, "J Q"]:
     """What is watched: the whitened coordinates and the potential."""
     w = state.whitened if hasattr(state, "whitened") else frame.watched(state.v)
-    return jnp.concatenate([w, state.potential[:, None]], axis=1)
+    return jnp.concatenate([w, state.potential[:, None].astype(w.dtype)], axis=1)
 
 
 def _host_quantities(frame: AnyFrame, state: Any) -> Float[np.ndarray, "J Q"]:
     """The same with NumPy, which compiles nothing."""
-    return np.concatenate([whitened(frame, state), np.asarray(state.potential)[:, None]], axis=1)
+    dtype = np.asarray(state.v if hasattr(state, "v") else state.whitened).dtype
+    return np.concatenate([whitened(frame, state), np.asarray(state.potential)[:, None]], axis=1).astype(dtype)
 
 
 def whitened(frame: AnyFrame, state: Any) -> Float[np.ndarray, "J K"]:
@@ -185,6 +187,7 @@ def padded_frame(
     num_chains: int | None = None,
     use_tables: bool = True,
     curvature: Float[np.ndarray, " N"] | None = None,
+    precision: Precision = DOUBLE,
 ) -> AnyFrame:
     """V around the most probable mode, with coordinates added behind those of the target.
 
@@ -194,7 +197,7 @@ def padded_frame(
     size, *latents = target.shape
     more = _rounded_up(size, len(target.x)) - size
     if num_chains is not None:
-        found = remainder_frame(target, modes, size + more, num_chains, use_tables, curvature)
+        found = remainder_frame(target, modes, size + more, num_chains, use_tables, curvature, precision)
         if found is not None:
             return found
     mode, root, lowest = modes.positions[0], modes.roots[0], np.asarray(modes.potentials[0])
@@ -223,10 +226,11 @@ class Frames(NamedTuple):
     modes: Modes
     num_chains: int | None
     use_tables: bool = True
+    precision: Precision = DOUBLE
 
     def at_mode(self) -> AnyFrame:
         """That of the most probable mode."""
-        return padded_frame(self.target, self.modes, self.num_chains, self.use_tables)
+        return padded_frame(self.target, self.modes, self.num_chains, self.use_tables, precision=self.precision)
 
     def may_be_left(self, found: AnyFrame) -> bool:
         """Whether `among` is to be asked for a better one, once there are particles."""
@@ -242,7 +246,9 @@ class Frames(NamedTuple):
         number = int(np.clip(_CURVATURES // self.target.num_rows, _FEWEST_LOOKED_AT, len(w)))
         some = w[np.linspace(0, len(w) - 1, number).astype(int), : self.target.shape[0]]
         curvature = mean_curvatures(self.target, some)
-        better = padded_frame(self.target, self.modes, self.num_chains, self.use_tables, curvature)
+        better = padded_frame(
+            self.target, self.modes, self.num_chains, self.use_tables, curvature, precision=self.precision
+        )
         # One program serves both where rows are few, so they must be alike.
         if not isinstance(better, RemainderFrame) or better.is_tabulated != found.is_tabulated:
             return found

@@ -1,4 +1,4 @@
-r"""Langevin dynamics a' = a − h∇V + √(2h) ξ for all particles, compiled, with its noise drawn in blocks of steps.
+r"""Langevin dynamics a' = a − h∇V + √(2h) ξ for all particles.
 
 A preconditioned step u' = u − h P∇V(u) + √(2h) P^{1/2} ξ is a plain one in a = P^{-1/2}u. There one matrix serves both
 products of a gradient, and the noise needs none.
@@ -6,24 +6,19 @@ products of a gradient, and the noise needs none.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from kosambi._core.precision import Module, at_rest, compiled, compiled_loop, strong
+from kosambi._core.precision import compiled
 from kosambi._core.types import Array, Key
 from kosambi.basis import InducingBasis, NystromBasis, RitzBasis
+from kosambi.samplers.segments import AbstractDynamics, Path, path_at
 from kosambi.target import Target
 from kosambi.target.data_terms import AbstractDataTerm
 
-MAX_BLOCKS = 64
-"""Blocks whose energies one compiled segment can hold."""
 
-
-class Diffusion(Module):
+class Diffusion(AbstractDynamics):
     """V in the coordinates a, for one latent function or C of them."""
 
     term: AbstractDataTerm
@@ -44,6 +39,26 @@ class Diffusion(Module):
         """V(a)."""
         axes = tuple(range(1, a.ndim))
         return self.term.value(a) + 0.5 * jnp.sum(a * self._prior(a), axis=axes)
+
+    def moved(self, key: Key, a: Array, noise: Array, step_size: Array) -> Array:
+        """a − h∇V(a) + √(2h) ξ."""
+        del key
+        return a - step_size * self.gradient(a) + jnp.sqrt(2.0 * step_size) * noise
+
+    def watched(self, a: Array) -> Float[Array, "J K"]:
+        """w = a @ whitener."""
+        return multiply(a, self.whitener).reshape(a.shape[0], -1)
+
+    def block_length(self, shape: tuple[int, ...]) -> int:
+        """As many as noise is drawn for at once."""
+        return block_length(shape)
+
+    def products(self, shape: tuple[int, ...]) -> int:
+        """N·J·M."""
+        # A quadratic needs M rows.
+        psi: Array | None = getattr(self.term, "psi", None)
+        num_rows = shape[1] if psi is None else psi.shape[0]
+        return int(num_rows * np.prod(shape))
 
     def _prior(self, a: Array) -> Array:
         if self.precision.ndim == 1:
@@ -68,7 +83,8 @@ def of_target(target: Target, preconditioned: bool | None) -> Diffusion:
         deviations = np.sqrt(np.maximum(values, np.finfo(float).eps * values[-1]))
         root, inverse = (vectors * deviations) @ vectors.T, (vectors / deviations) @ vectors.T
     diagonal = isinstance(basis, NystromBasis | RitzBasis)
-    return at_rest(_assemble(target.term, target.inverse_root, root, inverse, diagonal))
+    # It stays where it was made: ψ is what is largest of all, and every step needs it there.
+    return _assemble(target.term, target.inverse_root, root, inverse, diagonal)
 
 
 @compiled
@@ -86,13 +102,13 @@ def one_step(diffusion: Diffusion, u: Array, noise: Array, step_size: Array) -> 
     """u' from u, for given noise."""
     a = _from_coordinates(diffusion, u)
     a = a - step_size * diffusion.gradient(a) + jnp.sqrt(2.0 * step_size) * noise
-    return _to_coordinates(diffusion, a)
+    return a if diffusion.root is None else multiply(a, diffusion.root)
 
 
 @compiled
-def coordinates(diffusion: Diffusion, a: Array) -> Array:
-    """u = P^{1/2}a."""
-    return _to_coordinates(diffusion, a)
+def coordinates(root: Float[Array, "M M"] | None, a: Array) -> Array:
+    """u = P^{1/2}a, for the root alone: nothing else need be on the device."""
+    return a if root is None else multiply(a, root)
 
 
 @compiled
@@ -111,32 +127,10 @@ def stable_limit(diffusion: Diffusion, u: Array) -> Array:
     return 2.0 / jnp.linalg.eigvalsh(curvature)[-1]
 
 
-class Path(NamedTuple):
-    """Where the particles are, and what the report needs of how they came there."""
-
-    position: Array
-    first_potential: Float[Array, " J"]
-    step: Int[Array, ""]
-    sums: Float[Array, "2 J Q"]
-    squares: Float[Array, "2 J Q"]
-    counts: Int[Array, " 2"]
-    """Snapshots of whitened coordinates and potential in the third and the last quarter of the run."""
-    blocks: Int[Array, ""]
-    energies: Float[Array, " B"]
-    times: Int[Array, " B"]
-
-
 @compiled
 def begin(diffusion: Diffusion, u: Array) -> Path:
     """The path before the first step, at coordinates u."""
-    a = _from_coordinates(diffusion, u)
-    potential = diffusion.potential(a)
-    size = int(np.prod(u.shape[1:])) + 1
-    none = jnp.zeros((2, u.shape[0], size), dtype=a.dtype)
-    energies = jnp.zeros(MAX_BLOCKS, dtype=a.dtype).at[0].set(jnp.mean(potential))
-    zero = jnp.asarray(0)
-    times = jnp.zeros(MAX_BLOCKS, int)
-    return strong(Path(a, potential, zero, none, none, jnp.zeros(2, dtype=int), zero, energies, times))
+    return path_at(diffusion, _from_coordinates(diffusion, u))
 
 
 def block_length(shape: tuple[int, ...]) -> int:
@@ -144,58 +138,5 @@ def block_length(shape: tuple[int, ...]) -> int:
     return int(np.clip(2**19 // int(np.prod(shape)), 16, 128))
 
 
-@compiled_loop
-def advance(
-    diffusion: Diffusion, key: Key, path: Path, step_size: Array, num_steps: Int[Array, ""], max_blocks: Int[Array, ""]
-) -> Path:
-    """Up to `max_blocks` blocks of steps, ending at `num_steps` or when something is not finite."""
-    length = block_length(path.position.shape)
-    scale = jnp.sqrt(2.0 * step_size)
-
-    def one_block(path: Path) -> Path:
-        # Numbered by its first step, so each block of a run has a key of its own.
-        block_key = jax.random.fold_in(key, path.step)
-        # Flat, because the generator is compiled for long rows; and finished before the steps begin.
-        # In float32 also for float64 runs, at half the cost: its steps of 1e-7 and its end at 5.3 deviations are
-        # nothing beside the scheme's own bias.
-        flat = jax.random.normal(block_key, (length * path.position.size,), dtype=jnp.float32)
-        noise = jax.lax.optimization_barrier(flat.reshape(length, *path.position.shape))  # type: ignore[no-untyped-call]
-        count = jnp.minimum(length, num_steps - path.step)
-
-        def one(i: Array, a: Array) -> Array:
-            return a - step_size * diffusion.gradient(a) + scale * noise[i].astype(a.dtype)
-
-        a = jax.lax.fori_loop(0, count, one, path.position)
-        potential = diffusion.potential(a)
-        step = path.step + count
-        w = multiply(a, diffusion.whitener).reshape(a.shape[0], -1)
-        snapshot = jnp.concatenate([w, potential[:, None]], axis=1)
-        # Quarter 2 and 3 of 0 to 3.
-        quarter = jnp.stack([4 * step > 2 * num_steps, 4 * step > 3 * num_steps])
-        here = jnp.stack([quarter[0] & ~quarter[1], quarter[1]])
-        part = here[:, None, None] * snapshot
-        return Path(
-            a,
-            path.first_potential,
-            step,
-            path.sums + part,
-            path.squares + part * snapshot,
-            path.counts + here,
-            path.blocks + 1,
-            path.energies.at[path.blocks].set(jnp.mean(potential)),
-            path.times.at[path.blocks].set(step),
-        )
-
-    def going_on(path: Path) -> Array:
-        last = path.energies[jnp.maximum(path.blocks - 1, 0)]
-        return (path.step < num_steps) & (path.blocks < max_blocks) & jnp.isfinite(last)
-
-    return strong(jax.lax.while_loop(going_on, one_block, path._replace(blocks=jnp.asarray(0))))
-
-
 def _from_coordinates(diffusion: Diffusion, u: Array) -> Array:
     return u if diffusion.inverse is None else multiply(u, diffusion.inverse)
-
-
-def _to_coordinates(diffusion: Diffusion, a: Array) -> Array:
-    return a if diffusion.root is None else multiply(a, diffusion.root)

@@ -17,21 +17,20 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.checks import as_count, as_positive
-from kosambi._core.journal import Arrays, Steps
-from kosambi._core.precision import at_rest, host_generator, lift, public
+from kosambi._core.precision import host_generator, lift, public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import DivergenceError, InputError, StepSizeWarning
 from kosambi.samplers import diffusion as _diffusion
+from kosambi.samplers import unadjusted
 from kosambi.samplers.base import AbstractSampler, Notes, as_initial, check_initial_shape
-from kosambi.samplers.convergence import MIN_LENGTH, from_variances, r_hat_limit
+from kosambi.samplers.convergence import MIN_LENGTH, r_hat_limit
 from kosambi.samplers.diffusion import Diffusion
+from kosambi.samplers.precisions import Precision
 from kosambi.samplers.report import Particles, Report, report_of
+from kosambi.samplers.unadjusted import NUM_GROUPS
 from kosambi.target import Target
 from kosambi.target.modes import count_basins, find_modes
-
-SEGMENT_SECONDS = 0.5
-NUM_GROUPS = 8
 
 
 class EulerMaruyama(AbstractSampler):
@@ -108,19 +107,6 @@ class EulerMaruyama(AbstractSampler):
         return float(_diffusion.stable_limit(_diffusion.of_target(target, self.preconditioned), u))
 
 
-class _Way:
-    """The particles at present, for a journal."""
-
-    def __init__(self, path: Any) -> None:
-        self.path, self.seconds_per_block = path, np.inf
-
-    def memory(self) -> list[Array]:
-        return jax.tree.leaves(self.path)
-
-    def recall(self, memory: Arrays) -> None:
-        self.path = jax.tree.unflatten(jax.tree.structure(self.path), memory)
-
-
 def run(
     key: Key,
     target: Target,
@@ -129,7 +115,7 @@ def run(
     num_particles: int,
     progress: Progress,
     clock: Clock,
-    dtype: Any,
+    precision: Precision,
     stop: Interruption,
 ) -> tuple[Particles, Report]:
     """The start, the stable limit, and all steps in compiled segments."""
@@ -144,35 +130,21 @@ def run(
     num_steps = _num_steps(sampler, step_size)
     notes = Notes()
     _check_step(step_size, stable, notes)
-    work: Diffusion = lift(diffusion, dtype)
-    way = _Way(_diffusion.begin(work, lift(u, dtype)))
-    first = float(way.path.energies[0])
-    scale = np.asarray(step_size, dtype=dtype)
-    blocks = 1
-    energies, times = [np.array([first])], [np.zeros(1)]
-    steps, done = Steps("segment", way), 0
-    with stop:
-        while done < num_steps:
+    work: Diffusion = lift(diffusion, precision.dtype)
+    path = _diffusion.begin(work, lift(u, precision.dtype))
 
-            def compute(number: int = blocks) -> tuple[Any, ...]:
-                segment = Clock()
-                path = _diffusion.advance(work, noise_key, way.path, scale, np.asarray(num_steps), np.asarray(number))
-                way.path, count = path, int(path.blocks)
-                way.seconds_per_block = min(way.seconds_per_block, segment.seconds / max(count, 1))
-                return np.asarray(path.energies, dtype=np.float64)[:count], np.asarray(path.times)[:count], path.step
+    def check(energy: Array, done: int) -> None:
+        _check_finite(energy, float(first), step_size, stable, done)
 
-            energy, time, step = steps.next(compute, done)
-            done = int(step)
-            energies.append(energy)
-            times.append(time)
-            _check_finite(energy, first, step_size, stable, done)
-            blocks = int(np.clip(SEGMENT_SECONDS / way.seconds_per_block, 1, _diffusion.MAX_BLOCKS))
-            progress.update("diffusing", done, num_steps, f"energy {energy[-1]:.4g}")
-    path = way.path
+    first = np.asarray(path.energies)[0]
+    done = unadjusted.advanced(work, noise_key, path, step_size, num_steps, progress, stop, check)
+    path = done.path
     if stop.happened:
         notes.add(f"Interrupted after {int(path.step)} of {num_steps} steps: the particles are those of that moment.")
-    path = at_rest(path)
-    r_hats, sampled = _r_hat(path, np.asarray(_diffusion.whitened(work, u), dtype=np.float64))
+    begun = np.asarray(_diffusion.whitened(work, lift(u, precision.dtype)), dtype=np.float64)
+    # Each particle has its own start, so superchains are made for each coordinate by sorting the starts.
+    starts = np.concatenate([begun, np.asarray(path.first_potential)[:, None]], axis=1)
+    r_hats, sampled = unadjusted.r_hats_of(path, np.argsort(starts, axis=0, kind="stable"))
     r_hat = float(r_hats.max())
     limit = r_hat_limit(num_particles, NUM_GROUPS)
     # As many snapshots of each particle as autocorrelation times are asked of the other samplers.
@@ -186,7 +158,7 @@ def run(
             f"{limit:.6g}, {sampled / num_particles:.1f} autocorrelation times of {MIN_LENGTH:.0f}. Take more steps, "
             'or use sampler="auto", which needs a fraction of them.'
         )
-    final = np.asarray(_diffusion.coordinates(diffusion, path.position.astype(np.float64)))
+    final = np.asarray(_diffusion.coordinates(diffusion.root, lift(np.asarray(path.position), np.float64)))
     particles = Particles.from_coordinates(target, final)
     report = report_of(
         target,
@@ -203,9 +175,9 @@ def run(
         steps=int(path.step),
         gradient_evaluations=int(path.step),
         basins=count_basins(target, particles.whitened),
-        energy=np.concatenate(energies),
-        energy_steps=np.concatenate(times),
-        r_hat_trace=np.full(sum(map(len, energies)), np.nan),
+        energy=done.energies,
+        energy_steps=done.times,
+        r_hat_trace=np.full(len(done.energies), np.nan),
         warnings=notes.texts,
     )
     return particles, report
@@ -249,31 +221,3 @@ def _check_finite(energies: Array, first: float, step_size: float, limit: float,
         f"Euler-Maruyama diverged within {step} steps of {step_size:.3g}. Its stable limit here is about {limit:.3g}: "
         'use `EulerMaruyama(step_size=...)` below that, or sampler="auto", which has no such limit.'
     )
-
-
-def _r_hat(path: Any, start: Float[Array, "J K"]) -> tuple[Array, float]:
-    """Nested R̂ over the second half of the run, and the effective number of draws in it.
-
-    Each particle has its own start, so superchains are made for each coordinate by sorting the starts.
-    """
-    num_particles = start.shape[0]
-    size = num_particles // NUM_GROUPS
-    counts = np.asarray(path.counts, dtype=np.float64)
-    if size < 2 or counts.min() < 2:
-        return np.full(start.shape[1] + 1, np.inf), 0.0
-    means = np.asarray(path.sums, dtype=np.float64) / counts[:, None, None]
-    squares = np.asarray(path.squares, dtype=np.float64) / counts[:, None, None]
-    first = np.concatenate([start, path.first_potential[:, None]], axis=1)
-    order = np.argsort(first, axis=0, kind="stable")[: size * NUM_GROUPS]
-
-    def grouped(values: Array) -> Array:
-        parts = np.take_along_axis(values, order[None], axis=1)
-        return parts.reshape(2, NUM_GROUPS, size, -1).mean(axis=2).reshape(2 * NUM_GROUPS, -1)
-
-    group_means = grouped(means)
-    within = (grouped(squares) - group_means**2).mean(axis=0)
-    between = group_means.var(axis=0, ddof=1)
-    whole = (means * counts[:, None, None]).sum(axis=0) / counts.sum()
-    variance = (squares * counts[:, None, None]).sum(axis=0).mean(axis=0) / counts.sum() - whole.mean(axis=0) ** 2
-    tau = np.maximum(counts.sum() * whole.var(axis=0, ddof=1) / np.maximum(variance, 1e-300), 1.0)
-    return from_variances(between, within), float(num_particles * counts.sum() / tau.max())

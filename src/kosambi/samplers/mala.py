@@ -160,7 +160,9 @@ class MALA(AbstractMarkovSampler):
 
         begun = state.v, noise, state.potential, state.gradient
         v, momentum, value, gradient = jax.lax.fori_loop(0, state.tuning.substeps, substep, begun)
-        log_ratio = state.potential - value + 0.5 * jnp.sum((noise - momentum) * (noise + momentum), axis=1)
+        kinetic = 0.5 * jnp.sum((noise - momentum) * (noise + momentum), axis=1)
+        # V may have more digits than the particles.
+        log_ratio = (state.potential - value).astype(dtype) + kinetic
         finite = jnp.isfinite(value)
         acceptance = jnp.where(finite & ~jnp.isnan(log_ratio), jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
         accept = 0.5 * (uniform[:, size + 1] + 1.0) < acceptance

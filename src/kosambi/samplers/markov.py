@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -21,7 +20,9 @@ from kosambi.samplers import chains as _segment
 from kosambi.samplers.base import AbstractMarkovSampler, AnyFrame, Notes
 from kosambi.samplers.chains import Frames, Segment, padded_start, whitened
 from kosambi.samplers.convergence import MIN_LENGTH, r_hat_limit
+from kosambi.samplers.normal_frames import lifted
 from kosambi.samplers.phases import Log, Walk, adapt, sample_until_converged
+from kosambi.samplers.precisions import Precision
 from kosambi.samplers.remainder import RemainderFrame
 from kosambi.samplers.report import Particles, Report, report_of
 from kosambi.samplers.starts import NUM_SUPERCHAINS, starting_points, whitened_potentials
@@ -30,6 +31,8 @@ from kosambi.target.modes import Frame, count_basins, find_modes
 
 TABLE_ERROR, LOOKED_AT = 0.1, 32
 """Nats by which V from tables of the rows may be off at the end, and particles at which that is looked at."""
+LARGEST_BLUR = 0.05
+"""Nats by which the errors of V may differ between particles before a precision is said to be too low."""
 
 
 def run(
@@ -40,7 +43,7 @@ def run(
     num_particles: int,
     progress: Progress,
     clock: Clock,
-    dtype: Any,
+    precision: Precision,
     quiet_basins: bool,
     stop: Interruption,
     mesh: Mesh | None = None,
@@ -56,22 +59,25 @@ def run(
     if "initial" in vars(sampler):
         # It has done its work, and must not be part of what a compiled loop is recognised by.
         sampler = eqx.tree_at(lambda s: s.initial, sampler, None)
-    is_double = dtype == np.float64
     # Products in float32 and tables would let sums in another order show.
-    num_chains = len(start.w) if sampler.needs_gradients_only and is_double and mesh is None else None
-    frames = Frames(target, modes, num_chains)
-    found, segment, log = _moved(keys, sampler, frames, start.w, progress, dtype, stop, mesh=mesh)
+    num_chains = len(start.w) if sampler.needs_gradients_only and mesh is None else None
+    frames = Frames(target, modes, num_chains, precision=precision)
+    found, segment, log = _moved(keys, sampler, frames, start.w, progress, precision, stop, mesh=mesh)
     is_tabulated = isinstance(found, RemainderFrame) and found.is_tabulated and not stop.happened
-    if is_tabulated and _table_error(target, found, segment) > TABLE_ERROR:  # type: ignore[arg-type]
+    if is_tabulated and np.max(np.abs(_errors(target, found, segment))) > TABLE_ERROR:
         # Particles have been where the tables do not reach.
         frames = frames._replace(use_tables=False)
         spent = log.first_steps + int(segment.step), log.first_gradients + int(segment.gradients)
-        found, segment, log = _moved(split(again, 4), sampler, frames, start.w, progress, dtype, stop, spent)
+        found, segment, log = _moved(split(again, 4), sampler, frames, start.w, progress, precision, stop, spent)
     interrupted = stop.happened
     # Without what was added to the coordinates.
     w = np.asarray(whitened(found, segment.state), dtype=np.float64)[:, : start.w.shape[1]]
     basins = 1 if interrupted else count_basins(target, w, modes)
-    report = _report(target, sampler, segment, log, clock, start.returned, basins, interrupted, dtype, quiet_basins)
+    # What is lost to few digits is seen at the particles, where V is computed once more in float64.
+    blur = 0.0 if precision.is_double or interrupted else float(np.ptp(_errors(target, found, segment)))
+    report = _report(
+        target, sampler, segment, log, clock, start.returned, basins, interrupted, precision, quiet_basins, blur
+    )
     return Particles.from_whitened(target, w[start.returned]), report
 
 
@@ -81,7 +87,7 @@ def _moved(
     frames: Frames,
     w: Float[np.ndarray, "J K"],
     progress: Progress,
-    dtype: Any,
+    precision: Precision,
     stop: Interruption,
     spent: tuple[int, int] = (0, 0),
     mesh: Mesh | None = None,
@@ -94,7 +100,7 @@ def _moved(
     found = frames.at_mode()
     begun = padded_start(fill_key, w, found)
     # Products in float32 stay so where all else is in float64.
-    frame, first = lift(found, None if dtype == np.float64 else dtype), lift(begun, dtype)
+    frame, first = lifted(found, precision), lift(begun, precision.dtype)
     if mesh is not None:
         assert isinstance(found, Frame)
         frame, first = placed(found, begun, mesh)
@@ -110,8 +116,9 @@ def _moved(
             (here,) = recalled("particles", lambda: (whitened(found, walk.last.state),))
             better = frames.among(here, found)
             if better is not found:
-                lifted = lift(better)
-                again, work = _segment.begin(sampler, lifted, second_key, here, NUM_SUPERCHAINS)
+                other = lifted(better, precision)
+                moved = lift(here, precision.dtype)
+                again, work = _segment.begin(sampler, other, second_key, moved, NUM_SUPERCHAINS)
                 if not walk.is_passed:
                     # Steps number the random keys, so they go on; and tuning does.
                     again = again._replace(
@@ -120,7 +127,7 @@ def _moved(
                         gradients=walk.last.gradients + work.gradients,
                         divergences=walk.last.divergences,
                     )
-                walk.begin_in(lifted, again)
+                walk.begin_in(other, again)
                 found = better
             adapt(walk, again=True)
         sample_until_converged(walk, len(frames.modes.potentials) > 1)
@@ -128,14 +135,14 @@ def _moved(
     return found, walk.finished if stop.happened else walk.last, log
 
 
-def _table_error(target: Target, frame: RemainderFrame, segment: Segment) -> float:
-    """Nats by which V from tables is off, at most, at some of the particles."""
-    some = np.linspace(0, len(segment.state.v) - 1, LOOKED_AT).astype(int)
-    w = frame.whitened(np.asarray(segment.state.v)[some])
-    w, added = np.split(w, [int(np.prod(target.shape))], axis=1)
+def _errors(target: Target, frame: AnyFrame, segment: Segment) -> Float[np.ndarray, " L"]:
+    """Nats by which the V of the steps is off at some of the particles."""
+    every = np.asarray(whitened(frame, segment.state), dtype=np.float64)
+    some = np.linspace(0, len(every) - 1, LOOKED_AT).astype(int)
+    w, added = np.split(every[some], [int(np.prod(target.shape))], axis=1)
     right = whitened_potentials(target)(w) + 0.5 * np.sum(np.square(added), axis=1)
-    error = np.abs(right - np.asarray(segment.state.potential)[some])
-    return float(np.max(np.where(np.isfinite(error), error, np.inf)))
+    error = right - np.asarray(segment.state.potential, dtype=np.float64)[some]
+    return np.where(np.isfinite(error), error, np.inf)
 
 
 def _report(
@@ -147,8 +154,9 @@ def _report(
     returned: Array,
     basins: int,
     interrupted: bool,
-    dtype: Any,
+    precision: Precision,
     quiet_basins: bool,
+    blur: float,
 ) -> Report:
     r_hats, times = (np.asarray(part, dtype=np.float64) for part in (segment.r_hats, segment.times))
     sampled = int(segment.moments.steps)
@@ -179,7 +187,9 @@ def _report(
         energy=np.concatenate([*log.energies, []]),
         energy_steps=np.concatenate([*log.steps, []]),
         r_hat_trace=np.concatenate([*log.r_hats, []]),
-        warnings=_warn(sampler, segment, r_hat, limit, converged, basins, interrupted, dtype, quiet_basins).texts,
+        warnings=_warn(
+            sampler, segment, r_hat, limit, converged, basins, interrupted, precision, quiet_basins, blur
+        ).texts,
     )
 
 
@@ -191,8 +201,9 @@ def _warn(
     converged: bool,
     basins: int,
     interrupted: bool,
-    dtype: Any,
+    precision: Precision,
     quiet_basins: bool,
+    blur: float,
 ) -> Notes:
     notes = Notes()
     if quiet_basins and basins > 1 and not converged and not interrupted:
@@ -222,11 +233,10 @@ def _warn(
             f"Not converged after {int(segment.step)} steps: nested R-hat {r_hat:.4f}, limit {limit:.6g}{stuck}. "
             f"Raise `max_steps` of `{type(sampler).__name__}`, or look at the model and the scale of its inputs."
         )
-    resolution = float(np.finfo(dtype).eps) * float(np.max(np.abs(segment.trace.energies)))
-    if dtype == np.float32 and resolution > 0.01:
+    if blur > LARGEST_BLUR:
         notes.add(
-            f"In {np.dtype(dtype).name} the potential is known to {resolution:.2g} only, and the acceptance of "
-            'proposals with it. Use precision="float64".',
+            f"In {precision.name} the potential is known to {blur:.2g} only, and the acceptance of proposals with it. "
+            'Use precision="float64".',
             PrecisionWarning,
         )
     return notes

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float, Int
 
 from kosambi._core.linalg import all_blas_threads, host_blocks, is_for_host
+from kosambi._core.precision import lift, with_fields
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.quadrature import Rule
+from kosambi.samplers.base import AnyFrame
+from kosambi.samplers.precisions import DOUBLE, Precision
 from kosambi.samplers.remainder import RemainderFrame, Rows
 from kosambi.samplers.row_jumps import RowJumps, row_jumps
 from kosambi.samplers.row_tables import MANY_ROWS, RowTable, is_long, tabulated, total, widths
@@ -21,7 +23,7 @@ from kosambi.target.host_newton import HostPotential, RowCosts, inverse_root
 from kosambi.target.marginal_term import MarginalTerm
 from kosambi.target.modes import Modes
 from kosambi.target.newton import SHARES
-from kosambi.target.row_blocks import ACCELERATOR_FACTOR
+from kosambi.target.row_blocks import values_at_once
 
 LARGEST_ERROR = 0.01
 """Nats by which V may be off where it is compared with its definition."""
@@ -33,6 +35,9 @@ _VALUES, _VALUES_QUADRATURE, _VALUES_LONG = 2**18, 2**17, 2**14
 _AT_ONCE = 2**13
 # What is zero for a row that fills a block up.
 _COUNTING = ("weights", "cost", "slope", "curvature", "coefficients", "degree")
+# How many times as large ψ may be beside an accelerator where particles are in float32: V of a plain frame would be
+# right to a part of its own size there, V of this one to a part of what Laplace's approximation leaves.
+_MORE_FOR_SINGLE = 2**8
 # Numbers from which a product is worth several threads, and rows of a block of it.
 _MUCH, _ROWS = 2**33, 2**15
 
@@ -44,6 +49,7 @@ def remainder_frame(
     num_chains: int,
     use_tables: bool = True,
     curvature: Float[np.ndarray, " N"] | None = None,
+    precision: Precision = DOUBLE,
 ) -> RemainderFrame | None:
     """V around the most probable mode; None where it is no sum over rows of one latent function, or not precise.
 
@@ -54,9 +60,12 @@ def remainder_frame(
         num_chains: how many chains move at once.
         use_tables: whether rows may come from a table.
         curvature: h of the normal approximation where it is not that of the mode; never negative.
+        precision: of the particles; in float32 there is a frame of float32 or none.
     """
     term = target.term
-    if not isinstance(term, FactorisedTerm | MarginalTerm) or not is_for_host(term.psi.size):
+    if not isinstance(term, FactorisedTerm | MarginalTerm):
+        return None
+    if not is_for_host(term.psi.size if precision.is_double else term.psi.size // _MORE_FOR_SINGLE):
         return None
     if term.likelihood.num_latents != 1 or term.likelihood.num_rows is not None:
         # Its own numbers for each row are in no block.
@@ -66,7 +75,7 @@ def remainder_frame(
         v = _WIDTH * np.random.default_rng(0).normal(size=(_LOOKS, len(around.mode)))
         right = np.array([around.potential.value(each) for each in around.mode + v @ around.root.T])
         right -= around.lowest + v @ around.pull + 0.5 * np.sum(np.square(v), axis=1)
-        for dtype in (np.float32, np.float64):
+        for dtype in (np.float32, np.float64) if precision.is_double else (np.float32,):
             psi = _product(np.asarray(term.psi), around.root, dtype)
             change = (v.astype(dtype) @ psi.T).astype(np.float64)
             known = _curvatures(around.rows, term.likelihood.is_convex) if curvature is None else (curvature,)
@@ -78,11 +87,23 @@ def remainder_frame(
                 if tables is not None:
                     order, groups = tables
                     jumps = None if jumps is None else jumps._replace(effect=jumps.effect[:, order])
-                    return around.frame(None, None, groups, size, num_chains, jumps)
+                    return around.frame(None, None, groups, size, num_chains, jumps, precision.products)
                 if isinstance(term, FactorisedTerm):
                     rows = around.costs(psi, own)
-                    return around.frame(term.likelihood, term.rule, (rows,), size, num_chains, jumps)
+                    settings = (size, num_chains, jumps, precision.products)
+                    return around.frame(term.likelihood, term.rule, (rows,), *settings)
     return None
+
+
+def lifted(frame: AnyFrame, precision: Precision) -> AnyFrame:
+    """A frame on the device, in the precision of the particles; V of a sum over rows stays in float64.
+
+    With particles in float64 products that are in float32 stay so.
+    """
+    if precision.is_double:
+        return lift(frame)
+    narrow = lift(frame, precision.dtype)
+    return with_fields(narrow, lowest=lift(frame.lowest)) if isinstance(frame, RemainderFrame) else narrow
 
 
 def mean_curvatures(target: Target, w: Float[np.ndarray, "J K"]) -> Float[np.ndarray, " N"]:
@@ -199,15 +220,17 @@ class _Around:
         size: int,
         num_chains: int,
         jumps: RowJumps | None,
+        products: str,
     ) -> RemainderFrame:
         """Rows in blocks, and coordinates up to `size` that no row depends on."""
         more, dtype = size - len(self.mode), rows[0].psi.dtype
-        factor = 1 if jax.default_backend() == "cpu" else ACCELERATOR_FACTOR
 
         def blocks(group: Rows | RowTable) -> int:
+            is_table = isinstance(group, RowTable)
             values = _VALUES if rule is None else _VALUES_QUADRATURE
-            values = _VALUES_LONG if isinstance(group, RowTable) and is_long(group) else values
-            return math.ceil(len(group.psi) * num_chains / (values * factor))
+            values = _VALUES_LONG if is_table and is_long(group) else values
+            values = values_at_once(values, is_quadrature=rule is not None or is_table)
+            return math.ceil(len(group.psi) * num_chains / values)
 
         below = np.pad(self.root, ((0, more), (0, more)))
         last = np.arange(len(self.root), size)
@@ -226,6 +249,7 @@ class _Around:
             below.astype(dtype),
             np.pad(self.pull, (0, more)),
             np.asarray(self.lowest),
+            products,
             jumps,
         )
 

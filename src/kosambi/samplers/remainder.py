@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
@@ -65,7 +66,9 @@ class RemainderFrame(Module):
     """The root in the precision of the products."""
     pull: Float[Array, " K"]
     lowest: Float[Array, ""]
-    """V at the mode."""
+    """V at the mode, in float64, in which V is summed up."""
+    products: str = eqx.field(static=True, default="highest")
+    """Digits of products in float32: all of them, or by "default" those that a device multiplies fastest."""
     jumps: RowJumps | None = None
     """Of rows whose remainders are far from small, if there are any; for costs that are not convex."""
 
@@ -85,7 +88,7 @@ class RemainderFrame(Module):
 
     def watched(self, v: Float[Array, "J K"]) -> Float[Array, "J K"]:
         """w to the precision of the products, for what a run looks at; traceable."""
-        return self.mode + _product_of(v.astype(self.spread.dtype), self.spread.T).astype(v.dtype)
+        return self.mode + self._product(v.astype(self.spread.dtype), self.spread.T).astype(v.dtype)
 
     def inverse(self, w: Float[Array, "J K"]) -> Float[Array, "J K"]:
         """v = A⁻¹(w − ŵ), traceable."""
@@ -101,14 +104,15 @@ class RemainderFrame(Module):
         Where coordinates are not asked for, a compiler leaves them out.
         """
         narrow = v.astype(self.spread.dtype)
-        value, gradient = jnp.zeros(v.shape[0], v.dtype), jnp.zeros_like(v)
+        value, gradient = jnp.zeros(v.shape[0], self.lowest.dtype), jnp.zeros_like(v)
 
         def add(sums: tuple[Array, Array], rows: Any) -> tuple[tuple[Array, Array], None]:
             return jax.tree.map(jnp.add, sums, self._of(rows, narrow)), None
 
         for group in self.rows:
             (value, gradient), _ = jax.lax.scan(add, (value, gradient), group)
-        value = self.lowest + v @ self.pull + 0.5 * jnp.sum(jnp.square(v), axis=1) + value
+        quadratic = v @ self.pull + 0.5 * jnp.sum(jnp.square(v), axis=1)
+        value = self.lowest + quadratic.astype(value.dtype) + value
         return self.watched(v), value, self.pull + v + gradient
 
     def jumped(self, key: Key, v: Float[Array, "J K"]) -> Float[Array, "J K"]:
@@ -116,7 +120,7 @@ class RemainderFrame(Module):
         assert self.jumps is not None
         (rows,) = self.rows
         dtype = self.spread.dtype
-        change = _product_of(v.astype(dtype), rows.psi.reshape(-1, rows.psi.shape[2]).T)
+        change = self._product(v.astype(dtype), rows.psi.reshape(-1, rows.psi.shape[2]).T)
         # Costs, too, in the precision of the products: half the time, and their sum is right to a thousandth of a nat.
         narrow = jax.tree.map(lambda a: a.astype(dtype) if jnp.issubdtype(a.dtype, jnp.floating) else a, self)
 
@@ -133,11 +137,16 @@ class RemainderFrame(Module):
     def _of(self, rows: Rows | RowTable, v: Float[Array, "J L"]) -> tuple[Float[Array, " J"], Float[Array, "J L"]]:
         """The sum of the remainders of a block of rows, and its gradient."""
         wide = self.mode.dtype
-        value, left = self._remainders(rows, _product_of(v, rows.psi.T))
+        value, left = self._remainders(rows, self._product(v, rows.psi.T))
         # What is left of a slope, cut where its products with ψ would overflow.
         limit = largest_slope(rows.psi.dtype)
         left = jnp.clip(left, -limit, limit)
-        return jnp.sum(value, axis=1, dtype=wide), _product_of(left.astype(rows.psi.dtype), rows.psi).astype(wide)
+        gradient = self._product(left.astype(rows.psi.dtype), rows.psi).astype(wide)
+        return jnp.sum(value, axis=1, dtype=self.lowest.dtype), gradient
+
+    def _product(self, left: Array, right: Array) -> Array:
+        """With all digits of its factors, unless fewer were asked for."""
+        return jnp.matmul(left, right, precision=self.products)
 
     def _remainders(
         self, rows: Rows | RowTable, change: Float[Array, "J R"]
@@ -148,20 +157,15 @@ class RemainderFrame(Module):
             return interpolated(rows.width, rows.coefficients, rows.degree, change.astype(rows.psi.dtype))
         assert self.likelihood is not None
         change = change.astype(self.mode.dtype)
-        cost, slope = _costs(self.likelihood, self.rule, rows, rows.centre + change)
+        cost, slope = costs_and_slopes(self.likelihood, self.rule, rows, rows.centre + change)
         value = cost - rows.cost - change * (rows.slope + 0.5 * rows.curvature * change)
         return value, slope - rows.slope - rows.curvature * change
 
 
-def _product_of(left: Array, right: Array) -> Array:
-    """In the precision of its factors, also on accelerators that would take fewer digits of float32."""
-    return jnp.matmul(left, right, precision="highest")
-
-
-def _costs(
-    likelihood: AbstractLikelihood, rule: Rule | None, rows: Rows, f: Float[Array, "J R"]
+def costs_and_slopes(
+    likelihood: AbstractLikelihood, rule: Rule | None, rows: Any, f: Float[Array, "J R"]
 ) -> tuple[Float[Array, "J R"], Float[Array, "J R"]]:
-    """Costs and slopes, with weights."""
+    """Costs and slopes, with weights, of whatever has `y`, `weights` and `deviation` of rows."""
     if rule is None:
         cost, slope = likelihood.raw_cost(rows.y, f), likelihood.raw_derivative(rows.y, f)
     else:

@@ -13,6 +13,7 @@ from kosambi._core.html import table_html
 from kosambi._core.precision import Module, public
 from kosambi._core.progress import Clock
 from kosambi._core.types import Array, ArrayLike
+from kosambi.samplers.stochastic_report import StochasticReport
 from kosambi.samplers.stream_report import StreamReport
 from kosambi.target import Target
 
@@ -173,6 +174,8 @@ class Report:
     """How replicas moved between temperatures; None for samplers without any."""
     stream: StreamReport | None = None
     """How rows were read that are not all in memory; None where they are."""
+    stochastic: StochasticReport | None = None
+    """How far draws of mini-batches are from the posterior; None for samplers that look at all rows."""
 
     def __repr__(self) -> str:
         return (
@@ -191,7 +194,7 @@ class Report:
         if self.ladder is not None:
             lines.append(f"  {self._ladder_line}, log evidence {self.ladder.log_evidence}")
             lines += [] if self.ladder.reason == "asked for" else [f"  tempering, because {self.ladder.reason}"]
-        lines += [] if self.stream is None else [f"  {self.stream}"]
+        lines += [f"  {part}" for part in (self.stream, self.stochastic) if part is not None]
         return "\n".join(lines + [f"  warning: {text}" for text in self.warnings])
 
     def _repr_pretty_(self, printer: object, cycle: bool) -> None:
@@ -212,6 +215,7 @@ class Report:
         if self.ladder is not None:
             rows += [("tempering", self._ladder_line), ("log evidence", self.ladder.log_evidence)]
         rows += [] if self.stream is None else [("rows", self.stream)]
+        rows += [] if self.stochastic is None else [("mini-batches", self.stochastic)]
         notes = [f"warning: {text}" for text in self.warnings]
         return table_html(f"{self.sampler}: {self._state}", rows, notes=notes)
 
@@ -231,9 +235,10 @@ class Report:
         if not isinstance(other, Report):
             return NotImplemented
         # As text, in which NaN equals itself.
-        if repr(self.stream) != repr(other.stream):
+        if repr((self.stream, self.stochastic)) != repr((other.stream, other.stochastic)):
             return False
-        names = [field.name for field in dataclasses.fields(self) if field.name not in ("ladder", "stream")]
+        parts = ("ladder", "stream", "stochastic")
+        names = [field.name for field in dataclasses.fields(self) if field.name not in parts]
         pairs = [(getattr(self, name), getattr(other, name)) for name in names]
         pairs += [] if self.ladder is other.ladder else _ladder_pairs(self.ladder, other.ladder)
         return all(np.array_equal(a, b, equal_nan=not isinstance(a, str | tuple)) for a, b in pairs)

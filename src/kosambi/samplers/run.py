@@ -24,15 +24,17 @@ from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
 from kosambi.parallel.meshes import check_mesh
 from kosambi.parallel.terms import check_term
-from kosambi.samplers import euler_maruyama, tempering
+from kosambi.samplers import euler_maruyama, stochastic_gradient, tempering
 from kosambi.samplers import markov as _markov
 from kosambi.samplers.base import AbstractMarkovSampler, AbstractSampler, as_initial, is_even
 from kosambi.samplers.convergence import R_HAT_LIMIT
 from kosambi.samplers.euler_maruyama import EulerMaruyama
 from kosambi.samplers.hmc import HMC
 from kosambi.samplers.mala import MALA
+from kosambi.samplers.precisions import Precision, as_precision
 from kosambi.samplers.report import GaussianDistribution, Particles, Report, report_of
 from kosambi.samplers.starts import evenly
+from kosambi.samplers.stochastic_gradient import StochasticGradient
 from kosambi.samplers.tempering import Tempering
 from kosambi.target import Target
 from kosambi.target.data_terms import MANY, QuadraticTerm
@@ -67,7 +69,8 @@ def is_for_closed_form(sampler: object) -> bool:
     return isinstance(sampler, Exact) or (isinstance(sampler, str) and sampler in ("auto", Exact.name))
 
 
-BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in (MALA, HMC, Exact, EulerMaruyama, Tempering)}
+_KINDS = (MALA, HMC, Exact, EulerMaruyama, Tempering, StochasticGradient)
+BY_NAME: dict[str, type[AbstractSampler]] = {kind.name: kind for kind in _KINDS}
 LARGEST_FOR_TEMPERING = 50_000
 """Rows times coordinates up to which "auto" may take `Tempering` by itself."""
 LARGEST_TRACE = 1e9
@@ -75,7 +78,6 @@ LARGEST_TRACE = 1e9
 _PRODUCTS = 10
 # Far from small numbers, which fold into the keys that splitting gives.
 _SECOND_RUN = 2**30
-PRECISIONS = {"float64": np.float64, "float32": np.float32}
 
 
 @public
@@ -96,7 +98,8 @@ def sample(
     Arguments:
         key: a JAX random key.
         target: the potential V.
-        sampler: "auto", "mala", "hmc", "exact", "euler_maruyama", "tempering", or an object from `kosambi.samplers`.
+        sampler: "auto", "mala", "hmc", "exact", "euler_maruyama", "tempering", "stochastic_gradient", or an object from
+            `kosambi.samplers`.
             "auto" takes `Exact` for a Gaussian likelihood, `Tempering` where f and −f explain the data equally well,
             and `MALA` for all others; where its particles then sit in modes between which they do not pass,
             `Tempering` draws again. `report.ladder.reason` says why it did.
@@ -105,7 +108,8 @@ def sample(
             name; None leaves it to the sampler. `Particles` of a similar target with the same coordinates are a warm
             start: any number of them, drawn in towards the mode where this target makes them impossible; samplers that
             need no start, which "auto" may take, go without it.
-        precision: "float64", or "float32" for the steps (the search for the mode stays in float64).
+        precision: of the steps: "float64"; "float32", with all its digits in products on every device; or "tf32", with
+            those that an accelerator multiplies fastest (11 bits on NVIDIA's). The mode is found in float64.
         progress: whether to show a progress line; None shows it on a terminal.
         on_interrupt: "raise" lets the `KeyboardInterrupt` of Ctrl-C pass. "return" returns the particles as they are
             then, with a report that says so; an interruption before there are any is raised in either case.
@@ -130,31 +134,35 @@ def sample(
         raise InputError("`sample` compiles its own loops and cannot run inside `jit`. Call it outside.")
     key = check_key(key)
     num_particles = as_count("num_particles", num_particles)
-    dtype = _as_precision(precision)
+    digits = as_precision(precision)
     # A start or a precision that was asked for is for a sampler that knows them.
     is_free = initial is None or isinstance(initial, Particles)
-    may_temper = is_free and dtype == np.float64 and _is_affordable(target)
+    may_temper = is_free and digits.is_double and _is_affordable(target)
     chosen = _as_sampler(sampler, target, may_temper)
     if not target.basis.size and not isinstance(chosen, Exact):
         raise InputError(
             f"This target has no coordinates, so there is nothing for `{type(chosen).__name__}` to draw: neighbours "
             'say everything. Use sampler="auto", or take inducing points.'
         )
-    if isinstance(chosen, Tempering) and dtype != np.float64:
-        raise InputError('`Tempering` works in float64. Leave out `precision="float32"`.')
+    if isinstance(chosen, Tempering) and not digits.is_double:
+        raise InputError(f'`Tempering` works in float64. Leave out `precision="{precision}"`.')
     if mesh is not None:
         check_mesh(mesh)
-        _check_for_mesh(chosen, target, dtype)
+        _check_for_mesh(chosen, target, digits)
         may_temper = False
     start = _as_start(chosen, target, initial, num_particles)
     may_switch = isinstance(sampler, str) and sampler == "auto" and may_temper
     clock, stop = Clock(), Interruption(on_interrupt)
-    with Progress(progress) as display, one_blas_thread(target.basis.size):
+    with Progress(progress) as display, one_blas_thread(target.basis.size), digits.entered():
         if isinstance(chosen, Exact):
             particles, report = draw_exactly(key, target, num_particles, clock)
         elif isinstance(chosen, EulerMaruyama):
             particles, report = euler_maruyama.run(
-                key, target, chosen, start, num_particles, display, clock, dtype, stop
+                key, target, chosen, start, num_particles, display, clock, digits, stop
+            )
+        elif isinstance(chosen, StochasticGradient):
+            particles, report = stochastic_gradient.run(
+                key, target, chosen, start, num_particles, display, clock, digits, stop
             )
         elif isinstance(chosen, Tempering):
             particles, report = tempering.run(
@@ -162,7 +170,7 @@ def sample(
             )
         elif isinstance(chosen, AbstractMarkovSampler):
             particles, report = _markov.run(
-                key, target, chosen, start, num_particles, display, clock, dtype, may_switch, stop, mesh
+                key, target, chosen, start, num_particles, display, clock, digits, may_switch, stop, mesh
             )
             if may_switch and report.basins > 1 and not report.converged:
                 reason = f"the particles of {report.sampler} sat in {report.basins} modes and did not pass between them"
@@ -175,15 +183,15 @@ def sample(
     return particles, report
 
 
-def _check_for_mesh(sampler: AbstractSampler, target: Target, dtype: Any) -> None:
+def _check_for_mesh(sampler: AbstractSampler, target: Target, precision: Precision) -> None:
     """Refuse what does not run on several devices."""
     if not isinstance(sampler, AbstractMarkovSampler):
         raise InputError(
             f"`mesh` is for steps of `MALA`, `HMC` or a sampler of your own. `{type(sampler).__name__}` runs on one "
             "device. Leave out `mesh`, or choose the sampler."
         )
-    if dtype != np.float64:
-        raise InputError('`mesh` works in float64. Leave out `precision="float32"`.')
+    if not precision.is_double:
+        raise InputError(f'`mesh` works in float64. Leave out `precision="{precision.name}"`.')
     check_term(target.term)
 
 
@@ -236,12 +244,6 @@ def _as_start(
     return as_initial(
         initial, ("normal", "prior", "laplace") if isinstance(sampler, EulerMaruyama) else ("laplace", "prior")
     )
-
-
-def _as_precision(precision: object) -> Any:
-    if not isinstance(precision, str) or precision not in PRECISIONS:
-        raise InputError(f'`precision` must be "float64" or "float32". Got {precision!r}.')
-    return PRECISIONS[str(precision)]
 
 
 def draw_exactly(key: Key, target: Target, num_particles: int, clock: Clock) -> tuple[Particles, Report]:

@@ -226,7 +226,8 @@ class FactorisedTerm(AbstractDataTerm):
 
         limit = MAX_LATENT_VALUES if self.rule is None else MAX_LATENT_VALUES_QUADRATURE
         rows = (self.psi, self.y, self.offset, self.weights, self.deviation)
-        return sum_over_rows(part, rows, w.shape[0] * self.likelihood.num_latents, limit, start)
+        values = w.shape[0] * self.likelihood.num_latents
+        return sum_over_rows(part, rows, values, limit, start, is_quadrature=self.rule is not None)
 
 
 class JointTerm(AbstractDataTerm):

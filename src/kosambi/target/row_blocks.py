@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,28 @@ from kosambi._core.types import Array
 
 # An accelerator is not idle only with more to do at a time: 2**26 float64 numbers are half a gigabyte.
 ACCELERATOR_FACTOR = 2**6
+# Bytes of its memory for each latent value held at once. Costs and slopes of one block take some arrays of float64
+# beside each other; one block where they fit saves copies of rows, and gives products their whole length.
+_BYTES_PER_VALUE = 2**7
+
+
+def values_at_once(on_cpu: int, is_quadrature: bool = False) -> int:
+    """Latent values to hold at once on the device that there is, for so many on a CPU.
+
+    Arguments:
+        on_cpu: what fits a core's cache, or a bound of memory.
+        is_quadrature: whether a value takes many more numbers while its cost is computed.
+    """
+    if jax.default_backend() == "cpu":
+        return on_cpu
+    values = on_cpu * ACCELERATOR_FACTOR
+    return values if is_quadrature else max(values, _device_memory() // _BYTES_PER_VALUE)
+
+
+@functools.cache
+def _device_memory() -> int:
+    """Bytes that JAX may take of the first device's memory; zero where it does not say."""
+    return int((jax.devices()[0].memory_stats() or {}).get("bytes_limit", 0))
 
 
 def sum_over_rows(
@@ -20,6 +43,7 @@ def sum_over_rows(
     values_per_row: int,
     most_values: int,
     start: Any,
+    is_quadrature: bool = True,
 ) -> Any:
     """The sum of `function` over blocks of rows; traceable.
 
@@ -29,9 +53,9 @@ def sum_over_rows(
         values_per_row: latent values that a row has.
         most_values: latent values of one block on a CPU.
         start: zeros of the shape of the sum.
+        is_quadrature: whether a value takes many more numbers while `function` is computed.
     """
-    if jax.default_backend() != "cpu":
-        most_values *= ACCELERATOR_FACTOR
+    most_values = values_at_once(most_values, is_quadrature)
     assert rows[0] is not None
     num_rows, size = rows[0].shape[0], max(1, most_values // max(1, values_per_row))
     if num_rows <= size:
