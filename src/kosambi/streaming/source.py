@@ -133,9 +133,7 @@ def _surveyed(
     num_particles: int,
     progress: bool | None,
 ) -> Survey:
-    first = next(iter(source.parts()), None)
-    if first is None:
-        raise InputError(f"{source.name} has no rows. Give a source with data.")
+    first = source.first()
     columns = first.x.shape[1] if first.x.ndim == 2 else 1
     holds = planned(max_memory, columns, number, likelihood.num_latents, num_particles)
     with Progress(progress) as show:

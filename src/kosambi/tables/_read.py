@@ -101,7 +101,7 @@ def read_in_parts(
         as_known(each, known, f"`{name}`")
     if name.lower().endswith(PARQUET):
         pandas()
-        frames: Iterator[Any] = (batch.to_pandas() for batch, _ in read_groups(name, list(columns)))
+        frames: Iterator[Any] = (batch.to_pandas() for batch, _, _ in read_groups(name, list(columns)))
     else:
         frames = read_csv_in_parts(name, layout_of(name, None), [each for each in text if each in known], size)
     start = 0
