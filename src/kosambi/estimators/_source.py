@@ -66,7 +66,7 @@ def surveyed(
         raise InputError('`n_inducing="all"` cannot be had with a source of rows. Give a number, or "auto".')
     first = source.first()
     columns = first.x.shape[1] if first.x.ndim == 2 else 1
-    holds = planned(max_memory, columns, settings.num_points, 1, settings.n_samples)
+    holds = planned(max_memory, columns, settings.num_points, 1, settings.n_samples, source.group)
     found = survey(source, sample_rows=holds.sample_rows, block_rows=holds.block_rows, check=check)
     if (note := extreme_cells(found.sample.x)) is not None:
         warnings.warn(

@@ -16,7 +16,7 @@ AT_ONCE = 2**16
 
 
 IN_TURN = 2**13
-"""Rows that one process takes before it is the next one's turn, where their number is not known before they are read."""
+"""Rows that one process takes before it is the next one's turn, where nobody knows how many there are."""
 
 
 class Part(NamedTuple):

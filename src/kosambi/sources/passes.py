@@ -113,7 +113,9 @@ class Stream:
             raise _changed(self.source.name, f"more rows than the {self.num_rows:,} of the first pass")
         if row < min((place + 1) * AT_ONCE, self.num_rows or 0):
             raise _changed(self.source.name, f"{row:,} rows where the first pass had {self.num_rows:,}")
-        raise _changed(self.source.name, f"other values, or another order, in rows {place * AT_ONCE:,} to {row - 1:,}")
+        whose = f" of those of process {self.source.group.index}" if self.source.group.count > 1 else ""
+        places = f"in rows {place * AT_ONCE:,} to {row - 1:,}{whose}"
+        raise _changed(self.source.name, f"other values, or another order, {places}")
 
 
 def _changed(name: str, what: str) -> InputError:
