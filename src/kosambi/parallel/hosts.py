@@ -123,8 +123,8 @@ def initialize(
         )
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"JAX does not know the processes of this run: {error} Where no SLURM, Open MPI or Kubernetes says so, give "
-            "`coordinator`, `num_processes` and `process_id`."
+            f"JAX does not know the processes of this run: {error} Where neither SLURM nor Open MPI nor Kubernetes says "
+            "so, give `coordinator`, `num_processes` and `process_id`."
         ) from error
     except RuntimeError as error:
         if "must be called before" in str(error) or "only be called once" in str(error):

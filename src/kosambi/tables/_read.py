@@ -8,7 +8,8 @@ from typing import Any
 
 from kosambi.errors import FileError, InputError
 from kosambi.sources.base import IN_TURN
-from kosambi.sources.parquet import read_groups
+from kosambi.sources.csv import text_facts
+from kosambi.sources.parquet import index_facts, read_groups
 from kosambi.tables._csv import KNOWN, SEPARATORS, layout_of, read_csv, read_csv_in_parts, unreadable
 from kosambi.tables._names import as_known, checked_names
 from kosambi.tables._typed import pandas
@@ -28,7 +29,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     ['x', 'y']
     """
     path = _as_file(path)
-    if path.lower().endswith(PARQUET):
+    if is_parquet(path):
         return _parquet_names(path)
     return layout_of(path, None).names
 
@@ -64,7 +65,7 @@ def read(
     {'y': ['a', 'b'], 'x': [1.0, nan]}
     """
     path = _as_file(path)
-    if path.lower().endswith(PARQUET):
+    if is_parquet(path):
         return _read_parquet(path, columns)
     layout = layout_of(path, separator)
     what = f"`{path}` (separated by {layout.separator!r})"
@@ -108,13 +109,13 @@ def read_in_parts(
     for each in columns:
         as_known(each, known, f"`{name}`")
     index, count = share
-    is_parquet, is_empty = name.lower().endswith(PARQUET), True
+    in_groups, is_empty = is_parquet(name), True
     as_text = [each for each in text if each in known]
-    for start, frame in _groups(name, columns, *share) if is_parquet else _lines(name, as_text, size):
+    for start, frame in _groups(name, columns, *share) if in_groups else _lines(name, as_text, size):
         is_empty = False
         frame = frame[list(columns)]
         frame.index = pandas().RangeIndex(start, start + len(frame))
-        yield frame if is_parquet or count == 1 else frame[frame.index // IN_TURN % count == index]
+        yield frame if in_groups or count == 1 else frame[frame.index // IN_TURN % count == index]
     if is_empty and count == 1:
         raise InputError(f"`{name}` has no rows. Give a table with data.")
     if is_empty:
@@ -134,6 +135,17 @@ def _lines(path: str, text: Sequence[str], size: int) -> Iterator[tuple[int, Any
     for frame in read_csv_in_parts(path, layout_of(path, None), list(text), size):
         yield start, frame
         start += len(frame)
+
+
+def file_facts(path: str | os.PathLike[str]) -> dict[str, object]:
+    """What differs between two files with different tables, without reading all rows."""
+    name = _as_file(path)
+    return index_facts(name) if is_parquet(name) else text_facts(name)
+
+
+def is_parquet(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's name is that of a Parquet file."""
+    return os.fspath(path).lower().endswith(PARQUET)
 
 
 def _as_file(path: str | os.PathLike[str]) -> str:

@@ -11,9 +11,7 @@ import numpy as np
 
 from kosambi.errors import InputError
 from kosambi.sources import AbstractRowSource, Part
-from kosambi.sources.csv import text_facts
-from kosambi.sources.parquet import index_facts
-from kosambi.tables._read import PARQUET, read_in_parts
+from kosambi.tables._read import file_facts, read_in_parts
 from kosambi.tables._schema import Schema
 from kosambi.tables._target import labels_of
 from kosambi.tables._typed import Kind, kind_of, typed
@@ -67,8 +65,7 @@ class TableSource(AbstractRowSource):
 
     def facts(self) -> dict[str, object]:
         """With what is known of the file."""
-        path = os.fspath(self.path)
-        return super().facts() | (index_facts(path) if path.lower().endswith(PARQUET) else text_facts(path))
+        return super().facts() | file_facts(self.path)
 
     def tables(self, only: np.ndarray | None = None, share: tuple[int, int] = (0, 1)) -> Iterator[Any]:
         """Parts of the table as they are, without rows whose target is missing; `only` those rows, if they are given.
