@@ -123,7 +123,7 @@ def initialize(
         )
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"JAX does not know the processes of this run: {error} Where neither SLURM nor Open MPI nor Kubernetes says "
+            f"JAX does not know the processes of this run: {error} Where no SLURM, Open MPI or Kubernetes says "
             "so, give `coordinator`, `num_processes` and `process_id`."
         ) from error
     except RuntimeError as error:
