@@ -16,6 +16,7 @@ import platform
 import re
 import signal
 import sys
+from typing import Any
 
 import jax
 import numpy as np
@@ -104,10 +105,11 @@ def initialize(
             raise InputError(f"`process_id` must be a number from 0 to {number - 1}. Got {process_id!r}.")
     elif num_processes is not None or process_id is not None:
         raise InputError("`num_processes` and `process_id` need `coordinator`, the address of process 0. Give it too.")
-    if not jax.config.jax_cpu_collectives_implementation:
-        jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    config: Any = jax.config
+    if not config.jax_cpu_collectives_implementation:
+        config.update("jax_cpu_collectives_implementation", "gloo")
     # Signals are kosambi's business, or its caller's.
-    jax.config.update("jax_enable_preemption_service", False)
+    config.update("jax_enable_preemption_service", False)
     _speak_when_aborted(heartbeat_timeout)
     # By default JAX listens on all addresses of the machine.
     is_local = coordinator is not None and _LOOPBACK.match(coordinator)
@@ -133,7 +135,8 @@ def initialize(
             ) from error
         raise HostError(f"The processes of this run did not find each other: {error}") from error
     known = versions()
-    facts = {f"the version of {name}": known.get(name) for name in ("kosambi", "jax", "jaxlib", "numpy", "scipy")}
+    names = ("kosambi", "jax", "jaxlib", "numpy", "scipy")
+    facts: dict[str, object] = {f"the version of {name}": known.get(name) for name in names}
     facts |= {"the version of python": platform.python_version(), "the kind of device": jax.default_backend()}
     facts["the number of devices of a process"] = jax.local_device_count()
     processes().check_same(facts, "Install the same everywhere, and give each process as many devices.")
