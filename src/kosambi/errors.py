@@ -52,6 +52,10 @@ class ForkError(RuntimeError):
     """The process is a fork of one in which JAX had begun to work, so that it would wait for ever; says the remedy."""
 
 
+class HostError(RuntimeError):
+    """Another process of a run on several hosts has ended, or works on something else; the message says what to do."""
+
+
 class ConvergenceWarning(UserWarning):
     """A sampler stopped before its particles had forgotten where they began."""
 

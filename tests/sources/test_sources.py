@@ -43,7 +43,7 @@ def read_all(source, size=8):
 def test_blocks_have_all_rows_in_order(size, parts):
     blocks = list(Stream(in_parts(parts)).blocks(size))
     assert {len(block.y) for block in blocks[:-1]} <= {size}
-    assert [block.start for block in blocks] == list(range(0, 1000, size))
+    assert [block.rows[0] for block in blocks] == list(range(0, 1000, size))
     for found, right in zip(read_all(in_parts(parts), size), (X, Y, WEIGHTS), strict=True):
         np.testing.assert_array_equal(found, right)
 

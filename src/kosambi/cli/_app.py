@@ -184,6 +184,21 @@ def fit(
             help="Learn from all rows of a table of any length, read in blocks, within so much memory, such as 2GB.",
         ),
     ] = None,
+    distributed: Annotated[
+        bool,
+        typer.Option(
+            "--distributed",
+            help="One of several processes with the same command, each of which reads some of the rows; the first one "
+            "writes the run. SLURM and Kubernetes are detected; elsewhere give the next three options.",
+        ),
+    ] = False,
+    coordinator: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where process 0 can be reached, for --distributed.")
+    ] = None,
+    num_processes: Annotated[int | None, typer.Option(min=1, help="How many processes, for --distributed.")] = None,
+    process_id: Annotated[
+        int | None, typer.Option(min=0, help="The number of this process, from 0, for --distributed.")
+    ] = None,
     seed: Seed = 0,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report page too.")] = True,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 5 if the draws did not converge.")] = False,
@@ -208,9 +223,16 @@ def fit(
             max_rows=5_000 if max_rows is None else max_rows,
             seed=seed,
             memory=memory,
+            distributed=distributed,
         )
-        if memory is not None and (max_rows is not None or neighbors not in ("auto", "0")):
-            raise typer.BadParameter("--memory learns from all rows, without neighbours: leave out the other option.")
+        if rows.is_stream and (max_rows is not None or neighbors not in ("auto", "0")):
+            name = "--distributed" if distributed else "--memory"
+            raise typer.BadParameter(f"{name} learns from all rows, without neighbours: leave out the other option.")
+        where = (coordinator, num_processes, process_id)
+        if not distributed and where != (None, None, None):
+            raise typer.BadParameter("--coordinator, --num-processes and --process-id need --distributed.")
+        if distributed:
+            quiet = _begin(*where) or quiet
         request = _fit.FitRequest(
             rows,
             out,
@@ -225,6 +247,14 @@ def fit(
         record = _fit.fit(request, _screen.Screen(quiet=quiet, as_json=as_json))
         if strict and not record["fit"]["converged"]:
             raise typer.Exit(NOT_CONVERGED)
+
+
+def _begin(coordinator: str | None, num_processes: int | None, process_id: int | None) -> bool:
+    """Meet the other processes; returns whether this one is not the first, and so has little to say."""
+    from kosambi.parallel import initialize, processes
+
+    initialize(coordinator, num_processes, process_id)
+    return processes().index > 0
 
 
 @app.command(epilog=EPILOG)

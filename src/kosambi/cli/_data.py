@@ -31,7 +31,14 @@ class DataRequest:
     max_rows: int = 5_000
     seed: int = 0
     memory: str | None = None
-    """How much may be taken by a table that is read as a stream; None for one that is read as a whole."""
+    """How much may be taken by a table that is read as a stream."""
+    distributed: bool = False
+    """Whether several processes read it, each some of its rows."""
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the table is read in blocks, and not as a whole."""
+        return self.memory is not None or self.distributed
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

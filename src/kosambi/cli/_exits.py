@@ -223,7 +223,7 @@ def guarded(*, debug: bool, as_json: bool = False) -> Iterator[None]:
             print_failure(type(error).__name__, text, code)
         if debug:
             raise
-        if code == FAILURE:
+        if code == FAILURE and type(error).__name__ != "HostError":
             text = f"{type(error).__name__}: {text}\nAdd `--debug` to see where it happened."
         _say(f"Error: {text}")
         raise typer.Exit(code) from None

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kosambi._core.groups import ALONE, Group
 from kosambi._core.writing import as_json, rescue, versions
 from kosambi._version import __version__
 from kosambi.cli import _run_folder
@@ -19,6 +20,7 @@ from kosambi.cli._predictions import prediction_table
 from kosambi.cli._screen import Screen
 from kosambi.cli._stream import StreamData, load_stream
 from kosambi.errors import FileError, InputError, printable
+from kosambi.parallel import processes
 from kosambi.tables import guarded_table
 
 CLASSIFICATION = ("bernoulli", "categorical")
@@ -42,16 +44,36 @@ class FitRequest:
 
 
 def fit(request: FitRequest, screen: Screen) -> dict[str, Any]:
-    """Read, split, fit, evaluate and write a run; returns its record, as in `run.json`."""
-    for note in _run_folder.prepare(request.out, force=request.force):
+    """Read, split, fit, evaluate and write a run; returns its record, as in `run.json`.
+
+    Of several processes the first one evaluates and writes; the others return what they know of the fit.
+    """
+    group = processes() if request.data.distributed else ALONE
+    with group.together():
+        group.check_same(_options(request), "Give all of them the same options.")
+        return _fit(request, screen, group)
+
+
+def _options(request: FitRequest) -> dict[str, object]:
+    """What must not differ between processes; a file may be in another place on another machine."""
+    found = dataclasses.asdict(request) | dataclasses.asdict(request.data)
+    return {f"`{name}`": value for name, value in found.items() if name not in ("data", "out", "force", "report")}
+
+
+def _fit(request: FitRequest, screen: Screen, group: Group) -> dict[str, Any]:
+    writes = group.index == 0
+    for note in _run_folder.prepare(request.out, force=request.force) if writes else ():
         screen.note(note)
-    if request.report:
+    if request.report and writes:
         check_matplotlib("--no-report")
     asked = _with_task(request)
     with screen.stage("read", f"Reading {request.data.data.name}"):
-        data_digest = _run_folder.digest(request.data.data) if request.data.data.is_file() else ""
-        is_stream = asked.data.memory is not None
-        data: Data | StreamData = (load_stream if is_stream else load)(asked.data, screen.note)
+        data_digest = _run_folder.digest(request.data.data) if writes and request.data.data.is_file() else ""
+        data: Data | StreamData
+        if is_stream := asked.data.is_stream:
+            data = load_stream(asked.data, screen.note, group)
+        else:
+            data = load(asked.data, screen.note)
     likelihood = _likelihood(asked, data)
     estimator = _estimator(asked, data, likelihood, is_live=screen.is_live)
     shape = f"{data.num_training} rows and {len(data.schema.labels)} columns"
@@ -60,6 +82,8 @@ def fit(request: FitRequest, screen: Screen) -> dict[str, Any]:
     if isinstance(data, StreamData):
         with screen.stage("fit", f"Fitting {shape}", spinner=False):
             estimator.fit(data.source, max_memory=asked.data.memory)
+        if not writes:
+            return {"fit": {"converged": bool(estimator.report_.converged)}}
         return _finished(request, asked, data, data_digest, likelihood, estimator, screen)
     from kosambi import Checkpoint
 
@@ -229,8 +253,9 @@ def _record(
         "schema": data.schema.to_dict(),
         "settings": {
             "holdout": asked.holdout,
-            "max_rows": None if asked.memory is not None else asked.max_rows,
+            "max_rows": None if asked.is_stream else asked.max_rows,
             "memory": asked.memory,
+            "processes": processes().count if asked.distributed else 1,
             "seed": asked.seed,
             "samples": request.samples,
             "inducing": request.inducing,

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from kosambi import tables
+from kosambi._core.groups import ALONE, Group
 from kosambi.cli._data import DataRequest, encoded
 from kosambi.errors import InputError
+from kosambi.parallel import distributed
+from kosambi.sources import AbstractRowSource
 
 # Rows that are looked at to learn what columns are, and rows held out at most: more would judge no better.
 _LOOKED_AT, _MOST_HELD_OUT = 20_000, 10_000
@@ -30,21 +33,27 @@ class StreamData:
     num_rows: int
     """In the file."""
     num_training: int
-    source: tables.TableSource
+    source: AbstractRowSource
 
     def matrix(self, rows: np.ndarray) -> Any:
         """(n, D): the inputs of some of the rows held out, as a data frame with labels."""
         return encoded(self.schema, self.table.iloc[rows])
 
 
-def load_stream(request: DataRequest, note: Callable[[str], None]) -> StreamData:
-    """Read the file once to learn what its columns are, and once for the rows that are held out."""
+def load_stream(request: DataRequest, note: Callable[[str], None], group: Group = ALONE) -> StreamData:
+    """Read the file once to learn what its columns are, and once for the rows that are held out.
+
+    Of a Parquet file every process of `group` reads its row groups; a CSV file is read as a whole by all of them.
+    """
+    group.check_same(tables.file_facts(request.data), "Give all of them the same file, and start them again.")
+    readers = group if tables.is_parquet(request.data) else ALONE
+    share = readers.index, readers.count
     names = tables.column_names(request.data)
     inputs = tables.choose_columns(names, request.target, features=request.features, drop=request.drop)
     for name in request.categorical:
         tables.as_known(name, [*inputs, request.target])
-    parts = tables.read_in_parts(request.data, columns=[*inputs, request.target], text=request.categorical)
-    found = tables.Witnesses(parts, request.target, _LOOKED_AT)
+    parts = tables.read_in_parts(request.data, columns=[*inputs, request.target], text=request.categorical, share=share)
+    found = tables.Witnesses(parts, request.target, _LOOKED_AT).over(readers)
     if found.num_rows < 3:
         raise InputError(f"`{request.data}` has {found.num_rows} rows of data. Three at least are needed.")
     raw, notes = tables.without_row_numbers(found.rows)
@@ -67,7 +76,7 @@ def load_stream(request: DataRequest, note: Callable[[str], None]) -> StreamData
     held = _held_out(found.num_rows, request)
     kind = tables.kind_of(table[request.target])
     source = tables.TableSource(request.data, schema, kind, target.classes or None, held)
-    rows = seen.iloc[:0] if not len(held) else _collected(source, held)
+    rows = seen.iloc[:0] if not len(held) else _collected(source, held, readers)
     values = _values(source, rows, target)
     note(
         f"All {found.num_rows - len(rows):,} of {found.num_rows:,} rows that are not held out are learned from, in "
@@ -80,7 +89,7 @@ def load_stream(request: DataRequest, note: Callable[[str], None]) -> StreamData
         np.arange(len(rows)),
         found.num_rows,
         found.num_rows - len(held),
-        source,
+        distributed(source) if request.distributed else source,
     )
 
 
@@ -91,11 +100,12 @@ def _held_out(num_rows: int, request: DataRequest) -> np.ndarray:
     return np.sort(chosen)
 
 
-def _collected(source: tables.TableSource, rows: np.ndarray) -> Any:
+def _collected(source: tables.TableSource, rows: np.ndarray, readers: Group) -> Any:
     """The typed inputs and target of some rows."""
     import pandas as pd  # type: ignore[import-untyped]
 
-    raw = pd.concat(list(source.tables(only=rows))).reset_index(drop=True)
+    own = pd.concat(list(source.tables(only=rows, share=(readers.index, readers.count))))
+    raw = tables.gathered_rows(readers, own).reset_index(drop=True)
     return tables.typed(raw, {**source.schema.kinds, source.schema.target: source.target_kind})
 
 

@@ -105,20 +105,21 @@ class AbstractEstimator(BaseEstimator):
         check_warm_start(self.warm_start)
         if self.warm_start and hasattr(self, "posterior_"):
             raise InputError("`warm_start=True` is for rows in memory. Set it to False to read a source of rows anew.")
-        found = surveyed(settings, source, max_memory, check)
-        given = model(found)
-        self.n_features_in_ = len(found.x_mean)
-        if source.columns is not None:
-            self.feature_names_in_ = np.array(source.columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.x_mean_, self.x_scale_ = found.x_mean, found.x_scale
-        found = standardised_rows(found, given.classes)
-        rows = merged(found.sample.x, found.sample.y, found.sample.weights)
-        key = random_key(self.random_state)
-        self.posterior_, self.fit_report_ = fitted(
-            key, settings, given.likelihood, rows, *given.units, found=found, max_memory=max_memory
-        )
+        with source.group.together():
+            found = surveyed(settings, source, max_memory, check)
+            given = model(found)
+            self.n_features_in_ = len(found.x_mean)
+            if source.columns is not None:
+                self.feature_names_in_ = np.array(source.columns, dtype=object)
+            elif hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            self.x_mean_, self.x_scale_ = found.x_mean, found.x_scale
+            found = standardised_rows(found, given.classes)
+            rows = merged(found.sample.x, found.sample.y, found.sample.weights)
+            key = random_key(self.random_state)
+            self.posterior_, self.fit_report_ = fitted(
+                key, settings, given.likelihood, rows, *given.units, found=found, max_memory=max_memory
+            )
         self.report_ = self.posterior_.report
         self.__dict__.pop("_certificate", None)
 

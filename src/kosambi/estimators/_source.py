@@ -64,11 +64,9 @@ def surveyed(
         )
     if settings.num_points == "all":
         raise InputError('`n_inducing="all"` cannot be had with a source of rows. Give a number, or "auto".')
-    first = next(iter(source.parts()), None)
-    if first is None:
-        raise InputError(f"{source.name} has no rows. Give a source with data.")
+    first = source.first()
     columns = first.x.shape[1] if first.x.ndim == 2 else 1
-    holds = planned(max_memory, columns, settings.num_points, 1, settings.n_samples)
+    holds = planned(max_memory, columns, settings.num_points, 1, settings.n_samples, source.group)
     found = survey(source, sample_rows=holds.sample_rows, block_rows=holds.block_rows, check=check)
     if (note := extreme_cells(found.sample.x)) is not None:
         warnings.warn(
@@ -86,6 +84,6 @@ def standardised_rows(found: Survey, classes: Float[np.ndarray, " C"] | None) ->
 
     def transform(block: Block) -> Block:
         y = block.y if classes is None else np.searchsorted(classes, block.y).astype(np.float64)
-        return Block(block.start, (block.x - mean) / scale, y, block.weights)
+        return Block(block.rows, (block.x - mean) / scale, y, block.weights)
 
     return found.mapped(transform)

@@ -22,14 +22,14 @@ def mesh(rows: int | None = None, particles: int = 1, devices: Sequence[Any] | N
     Arguments:
         rows: parts of the data; as many as there are devices for when None.
         particles: parts of the particles. Chains come in multiples of eight, so 1, 2, 4 and 8 always suit.
-        devices: of `jax.devices()`; all of them when None. The first rows·particles are used.
+        devices: of `jax.devices()`; all those of this process when None. The first rows·particles are used.
 
     For a trial without accelerators, `XLA_FLAGS=--xla_force_host_platform_device_count=8` makes eight devices of a CPU.
 
     >>> dict(mesh(rows=1).shape)
     {'rows': 1, 'particles': 1}
     """
-    found = list(jax.devices() if devices is None else devices)
+    found = list(jax.local_devices() if devices is None else devices)
     particles = as_count("particles", particles)
     rows = max(1, len(found) // particles) if rows is None else as_count("rows", rows)
     if rows * particles > len(found):

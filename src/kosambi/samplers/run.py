@@ -293,6 +293,9 @@ def _posterior(term: QuadraticTerm) -> GaussianDistribution:
             return found
         # The factor of I + RᵀR from a QR of [R; I]: its smallest eigenvalues keep all their digits.
         basis, upper = qr(np.concatenate([root, np.eye(size)]), mode="economic", check_finite=False)
+        # The one with a positive diagonal, as Cholesky's: draws do not turn with the signs of R's rows.
+        signs = np.where(np.diag(upper) < 0.0, -1.0, 1.0)
+        basis, upper = basis * signs, upper * signs[:, None]
         mean = solve_triangular(upper, basis[: len(root)].T @ aim, lower=False, check_finite=False)
         inverse = solve_triangular(upper, np.eye(size), lower=False, check_finite=False)
     return GaussianDistribution(mean, np.ascontiguousarray(inverse))

@@ -11,6 +11,7 @@ from kosambi.sources.csv import CSVSource
 from kosambi.sources.memory import as_bytes
 from kosambi.sources.parquet import ParquetSource
 from kosambi.sources.passes import Block, Stream
+from kosambi.sources.shares import SharedSource
 from kosambi.sources.survey import Sample, Survey, survey
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "ParquetSource",
     "Part",
     "Sample",
+    "SharedSource",
     "Stream",
     "Survey",
     "as_bytes",

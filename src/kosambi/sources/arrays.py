@@ -43,9 +43,20 @@ class ArraySource(AbstractRowSource):
 
     def parts(self) -> Iterator[Part]:
         """Slices of the arrays."""
-        for start in range(0, len(self.x), AT_ONCE):
-            some = slice(start, start + AT_ONCE)
-            yield Part(self.x[some], self.y[some], None if self.weights is None else self.weights[some])
+        return self.parts_of(0, 1)
+
+    def parts_of(self, index: int, count: int) -> Iterator[Part]:
+        """Slices of one of `count` parts of the arrays."""
+        end = (index + 1) * len(self.x) // count
+        for start in range(index * len(self.x) // count, end, AT_ONCE):
+            some = slice(start, min(start + AT_ONCE, end))
+            weights = None if self.weights is None else self.weights[some]
+            yield Part(self.x[some], self.y[some], weights, rows=np.arange(some.start, some.stop))
+
+    def facts(self) -> dict[str, object]:
+        """With the shape, and the first and last row."""
+        ends = "; ".join(str([*self.x[row].tolist(), self.y[row].item()]) for row in (0, -1)) if len(self.x) else "none"
+        return super().facts() | {"the shape of `x`": self.x.shape, "the first and the last row": ends}
 
 
 class BlockSource(AbstractRowSource):

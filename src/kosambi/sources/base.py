@@ -8,14 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kosambi._core.groups import ALONE, Group
 from kosambi.errors import InputError
 
 AT_ONCE = 2**16
 """Rows that a source reads at a time, where it can choose."""
 
 
+IN_TURN = 2**13
+"""Rows that one process takes before it is the next one's turn, where nobody knows how many there are."""
+
+
 class Part(NamedTuple):
-    """Some rows that follow each other, as a source has them."""
+    """Some rows in the order of their source."""
 
     x: np.ndarray
     """(n, D)."""
@@ -25,6 +30,13 @@ class Part(NamedTuple):
     """(n,), how often each row counts; once when None."""
     place: str = ""
     """Where they are, for a message: "row group 3 of 12"."""
+    rows: np.ndarray | None = None
+    """(n,), their numbers; those that follow on the last part's when None."""
+
+    def only(self, some: slice, rows: np.ndarray) -> Part:
+        """Some of them, with their numbers."""
+        weights = None if self.weights is None else self.weights[some]
+        return Part(self.x[some], self.y[some], weights, self.place, rows)
 
 
 class AbstractRowSource(abc.ABC):
@@ -40,9 +52,39 @@ class AbstractRowSource(abc.ABC):
     labels: tuple[str, ...] | None = None
     """What the numbers 0, 1, … of y stand for, where they stand for labels."""
 
+    group: Group = ALONE
+    """The processes that share the rows; see `kosambi.parallel.distributed`."""
+
     @abc.abstractmethod
     def parts(self) -> Iterator[Part]:
         """All rows, from the first, in parts of any size; each call begins again."""
+
+    def parts_of(self, index: int, count: int) -> Iterator[Part]:
+        """The rows of one process of several, with their numbers: here 8192 in turn, for which all of them are read.
+
+        Arguments:
+            index: of the process.
+            count: of processes.
+        """
+        row = 0
+        for part in self.parts():
+            rows = row + np.arange(len(part.y)) if part.rows is None else part.rows
+            row = int(rows[-1]) + 1 if len(rows) else row
+            turns = rows // IN_TURN
+            for turn in np.unique(turns[turns % count == index]):
+                some = slice(*np.searchsorted(turns, [turn, turn + 1]))
+                yield part.only(some, rows[some])
+
+    def first(self) -> Part:
+        """The first rows that there are, whichever process has them."""
+        found = next(iter(self.parts()), None)
+        if found is None:
+            raise InputError(f"{self.name} has no rows. Give a source with data.")
+        return found
+
+    def facts(self) -> dict[str, object]:
+        """What must be the same wherever parts of it are read."""
+        return {"the name of the data": self.name, "the input columns": self.columns, "the labels": self.labels}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -64,6 +65,10 @@ class CSVSource(AbstractRowSource):
             yield Part(x, values[self.target], None if self.weights is None else values[self.weights])
             row += len(chunk)
 
+    def facts(self) -> dict[str, object]:
+        """With the size of the file, and its first and last bytes."""
+        return super().facts() | text_facts(self.path) | {"the target": self.target, "the weights": self.weights}
+
     def _chunks(self, **options: Any) -> Iterator[Any]:
         try:
             import pandas as pd  # type: ignore[import-untyped]
@@ -89,3 +94,13 @@ class CSVSource(AbstractRowSource):
                 "which codes categories and missing values."
             )
         return numbers
+
+
+def text_facts(path: str) -> dict[str, object]:
+    """The size of a file, and a digest of its first and last 64 KB."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        head = file.read(2**16)
+        file.seek(max(0, size - 2**16))
+        ends = hashlib.sha256(head + file.read()).hexdigest()[:16]
+    return {"the size of the file": size, "the first and last bytes of the file": f"sha256 {ends}"}

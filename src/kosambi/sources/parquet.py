@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -53,30 +54,70 @@ class ParquetSource(AbstractRowSource):
 
     def parts(self) -> Iterator[Part]:
         """Batches of each row group."""
+        return self.parts_of(0, 1)
+
+    def parts_of(self, index: int, count: int) -> Iterator[Part]:
+        """Batches of the row groups of one process; no others are read."""
         assert self.columns is not None
         wanted = [*self.columns, self.target, *([] if self.weights is None else [self.weights])]
-        row = 0
-        for group in read_groups(self.path, wanted):
-            batch, place = group
+        for batch, place, row in read_groups(self.path, wanted, index, count):
             values = {name: _numbers(self.name, row, place, name, batch.column(name)) for name in wanted}
             x = np.column_stack([values[name] for name in self.columns])
-            yield Part(x, values[self.target], None if self.weights is None else values[self.weights], place)
-            row += len(x)
+            weights = None if self.weights is None else values[self.weights]
+            yield Part(x, values[self.target], weights, place, row + np.arange(len(x)))
+
+    def facts(self) -> dict[str, object]:
+        """With what the index of the file says."""
+        return super().facts() | index_facts(self.path) | {"the target": self.target, "the weights": self.weights}
 
 
-def read_groups(path: str, columns: Sequence[str]) -> Iterator[tuple[Any, str]]:
-    """Batches of rows of a Parquet file, as pyarrow has them, each with the row group that it is in."""
+def shared_out(sizes: Sequence[int], count: int) -> np.ndarray:
+    """Which process has which row group, for groups of so many rows: parts of about equal size, in order.
+
+    >>> shared_out([10, 10, 10, 10, 40], 2)
+    array([0, 0, 0, 0, 1])
+    """
+    ends = np.cumsum(sizes)
+    return ((ends - 0.5 * np.asarray(sizes)) * count / ends[-1]).astype(int) if len(sizes) else ends
+
+
+def index_facts(path: str) -> dict[str, object]:
+    """What the index of a Parquet file says, which differs where the rows do: sizes, ranges, places."""
+    with _opened(path) as file:
+        found = file.metadata
+        columns = [f"{field.name}: {field.type}" for field in file.schema_arrow]
+        groups = [found.row_group(group).to_dict() for group in range(found.num_row_groups)]
+    return {
+        "the columns of the file": ", ".join(columns),
+        "the number of rows in the file": found.num_rows,
+        "the number of row groups": found.num_row_groups,
+        "the size of the file": os.path.getsize(path),
+        "the index of the file (its values differ)": f"sha256 {hashlib.sha256(repr(groups).encode()).hexdigest()[:16]}",
+    }
+
+
+def read_groups(path: str, columns: Sequence[str], index: int = 0, count: int = 1) -> Iterator[tuple[Any, str, int]]:
+    """Batches of rows of a Parquet file, as pyarrow has them, each with its row group and the number of its first row.
+
+    Arguments:
+        path: of the file.
+        columns: that are read.
+        index: the number of the process whose row groups are read.
+        count: how many processes share them.
+    """
     import pyarrow as arrow  # type: ignore[import-untyped]
 
     with _opened(path) as file:
         number = file.num_row_groups
-        for group in range(number):
+        sizes = [file.metadata.row_group(group).num_rows for group in range(number)]
+        starts = np.cumsum([0, *sizes])
+        for group in np.flatnonzero(shared_out(sizes, count) == index).tolist():
             place = f"row group {group + 1} of {number}"
-            expected, found = file.metadata.row_group(group).num_rows, 0
+            expected, found = sizes[group], 0
             try:
                 for batch in file.iter_batches(batch_size=AT_ONCE, row_groups=[group], columns=list(columns)):
                     found += batch.num_rows
-                    yield batch, place
+                    yield batch, place, int(starts[group]) + found - batch.num_rows
             except (OSError, arrow.ArrowException) as error:
                 raise FileError(
                     f"`{os.path.basename(path)}` cannot be read in {place}: {str(error).splitlines()[0]}. The file is "

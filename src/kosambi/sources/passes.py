@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from kosambi.errors import InputError
 from kosambi.sources.base import AT_ONCE, AbstractRowSource, Part, check_number, where
@@ -21,10 +21,10 @@ _GOLDEN, _MIX, _FINAL = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1C
 
 
 class Block(NamedTuple):
-    """Rows that follow each other, as float64."""
+    """Rows in the order of their source, as float64."""
 
-    start: int
-    """The number of the first one, counted from 0."""
+    rows: Int[np.ndarray, " n"]
+    """Their numbers, counted from 0."""
     x: Float[np.ndarray, "n D"]
     y: Float[np.ndarray, " n"]
     weights: Float[np.ndarray, " n"]
@@ -35,7 +35,7 @@ class Block(NamedTuple):
         if not extra:
             return self
         return Block(
-            self.start,
+            np.concatenate([self.rows, np.repeat(self.rows[:1], extra)]),
             np.concatenate([self.x, np.repeat(self.x[:1], extra, axis=0)]),
             np.concatenate([self.y, np.repeat(self.y[:1], extra)]),
             np.concatenate([self.weights, np.zeros(extra)]),
@@ -63,7 +63,7 @@ class Stream:
             )
         self.source, self.transform = source, transform
         self.num_rows: int | None = None
-        """N, known after the first pass."""
+        """N, or as many of them as this process has; known after the first pass."""
         self.seconds: list[float] = []
         """What each complete pass took."""
         self._digests: list[int] = []
@@ -95,7 +95,7 @@ class Stream:
                 self._compare(digests, row, is_first)
                 chunk = np.uint64(0)
             yield block if self.transform is None else self.transform(block)
-        if row == 0:
+        if row == 0 and self.source.group.count == 1:
             raise InputError(f"{self.source.name} has no rows. Give a source with data.")
         digests.append(int(chunk))
         self._compare(digests, row, is_first)
@@ -113,7 +113,9 @@ class Stream:
             raise _changed(self.source.name, f"more rows than the {self.num_rows:,} of the first pass")
         if row < min((place + 1) * AT_ONCE, self.num_rows or 0):
             raise _changed(self.source.name, f"{row:,} rows where the first pass had {self.num_rows:,}")
-        raise _changed(self.source.name, f"other values, or another order, in rows {place * AT_ONCE:,} to {row - 1:,}")
+        whose = f" of those of process {self.source.group.index}" if self.source.group.count > 1 else ""
+        places = f"in rows {place * AT_ONCE:,} to {row - 1:,}{whose}"
+        raise _changed(self.source.name, f"other values, or another order, {places}")
 
 
 def _changed(name: str, what: str) -> InputError:
@@ -128,10 +130,13 @@ def _checked(source: AbstractRowSource) -> Iterator[Block]:
     """Parts of a source as float64 blocks; refused where they do not fit each other or are no finite numbers."""
     row, first = 0, None
     for part in source.parts():
-        x, y, weights, place = part
+        x, y, weights, place, rows = part
+        if rows is not None and len(rows):
+            row = int(rows[0])
         if first is None:
             first = part
         _check_alike(source.name, row, part, first)
+        rows = row + np.arange(len(y)) if rows is None else rows
         columns = [f"column `{n}`" for n in source.columns] if source.columns else None
         for what, values in (("x", x), ("y", y), ("weights", weights)):
             if values is None or np.all(np.isfinite(values)):
@@ -141,23 +146,23 @@ def _checked(source: AbstractRowSource) -> Iterator[Block]:
             if what == "x":
                 named = columns[int(bad[1])] if columns else f"column {int(bad[1])} of `x`"
             raise InputError(
-                f"{where(source.name, row + int(bad[0]), place)}: {named} is {values[tuple(bad)]}. Repair the row or "
+                f"{where(source.name, int(rows[bad[0]]), place)}: {named} is {values[tuple(bad)]}. Repair the row or "
                 "leave it out."
             )
         counts = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
         if np.any(counts < 0):
             bad = np.flatnonzero(counts < 0)[:1]
             raise InputError(
-                f"{where(source.name, row + int(bad[0]), place)}: the weight is {counts[bad[0]]:g}. Weights must "
+                f"{where(source.name, int(rows[bad[0]]), place)}: the weight is {counts[bad[0]]:g}. Weights must "
                 "not be negative."
             )
-        yield Block(row, np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64), counts)
-        row += len(y)
+        yield Block(rows, np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64), counts)
+        row = int(rows[-1]) + 1 if len(rows) else row
 
 
 def _check_alike(name: str, row: int, part: Part, first: Part) -> None:
     """Refuse a part that is no table, or not like the first one."""
-    x, y, weights, place = part
+    x, y, weights, place, _ = part
     for what, values in (("x", x), ("y", y), ("weights", weights)):
         if values is not None:
             check_number(name, row, place, what, values)
@@ -182,22 +187,24 @@ def _check_alike(name: str, row: int, part: Part, first: Part) -> None:
 def _equal(blocks: Iterator[Block], size: int) -> Iterator[Block]:
     """The same rows in blocks of one size."""
     held: list[Block] = []
-    count, row = 0, 0
+    count = 0
     for block in blocks:
         held.append(block)
         count += len(block.y)
         if count < size:
             continue
-        x, y, weights = (np.concatenate([each[k] for each in held]) for k in (1, 2, 3))
+        joined = _joined(held)
         for start in range(0, count - size + 1, size):
-            some = slice(start, start + size)
-            yield Block(row, x[some], y[some], weights[some])
-            row += size
+            yield Block(*(field[start : start + size] for field in joined))
         left = count % size
-        held = [Block(row, x[count - left :], y[count - left :], weights[count - left :])] if left else []
+        held = [Block(*(field[count - left :] for field in joined))] if left else []
         count = left
     if count:
-        yield Block(row, *(np.concatenate([each[k] for each in held]) for k in (1, 2, 3)))
+        yield _joined(held)
+
+
+def _joined(blocks: list[Block]) -> Block:
+    return Block(*(np.concatenate(field) for field in zip(*blocks, strict=True)))
 
 
 def _digest(block: Block) -> np.uint64:
@@ -207,7 +214,7 @@ def _digest(block: Block) -> np.uint64:
         factors = hashed(np.arange(1, table.shape[1] + 1)) | np.uint64(1)
         mixed = ((table ^ (table >> np.uint64(29))) * factors).sum(axis=1, dtype=np.uint64)
         mixed = mixed ^ (mixed >> np.uint64(32))
-        return np.uint64((mixed * (hashed(block.start + np.arange(len(mixed))) | np.uint64(1))).sum(dtype=np.uint64))
+        return np.uint64((mixed * (hashed(block.rows) | np.uint64(1))).sum(dtype=np.uint64))
 
 
 def hashed(numbers: np.ndarray) -> np.ndarray:

@@ -15,9 +15,7 @@ from kosambi.errors import InputError
 from kosambi.sources.base import AT_ONCE, AbstractRowSource
 from kosambi.sources.memory import MOST_SAMPLED
 from kosambi.sources.passes import Block, Stream, hashed
-
-MOST_VALUES = 64
-"""Distinct values of y up to which they are kept, as labels are few."""
+from kosambi.sources.tally import MOST_VALUES, Tally
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,8 +68,8 @@ class Survey:
     def mapped(self, transform: Callable[[Block], Block], sample_rows: int | None = None) -> Survey:
         """The survey of transformed rows; means and values of y stay those of the rows as they were."""
         held = self.sample if sample_rows is None else self.sample.first(sample_rows)
-        block = transform(Block(0, held.x, held.y, held.weights))
-        ends = transform(Block(0, np.stack([self.lowest, self.highest]), np.zeros(2), np.ones(2))).x
+        block = transform(Block(held.rows, held.x, held.y, held.weights))
+        ends = transform(Block(np.arange(2), np.stack([self.lowest, self.highest]), np.zeros(2), np.ones(2))).x
         return dataclasses.replace(
             self,
             stream=self.stream.mapped(transform),
@@ -102,45 +100,30 @@ def survey(
     >>> found.num_rows, found.x_mean, found.values, len(found.sample.y)
     (10, array([4.5]), array([0., 1.]), 4)
     """
-    stream, moments, kept = Stream(source), _Moments(), _Kept(sample_rows)
-    counted, values = 0, np.empty(0)
-    lowest: np.ndarray | None = None
-    highest: np.ndarray | None = None
+    stream, tally = Stream(source), Tally(sample_rows)
     for block in stream.blocks(block_rows):
         if check is not None:
             _check(check, block, source.name)
-        used = block.weights > 0
-        if not np.all(used):
-            index, block = np.flatnonzero(used), Block(block.start, *(part[used] for part in block[1:]))
-        else:
-            index = np.arange(len(block.y))
-        if not len(index):
-            continue
-        counted += len(index)
-        moments.add(np.column_stack([block.x, block.y]), block.weights)
-        kept.add(block.start + index, block)
-        ends = np.min(block.x, axis=0), np.max(block.x, axis=0)
-        lowest = ends[0] if lowest is None else np.minimum(lowest, ends[0])
-        highest = ends[1] if highest is None else np.maximum(highest, ends[1])
-        if len(values) <= MOST_VALUES:
-            values = np.union1d(values, block.y)
-    if lowest is None or highest is None:
+        tally.add(block)
+    tally = tally.over(source.group)
+    if not tally.num_rows:
+        raise InputError(f"{source.name} has no rows. Give a source with data.")
+    if tally.lowest is None or tally.highest is None:
         raise InputError(f"All weights of {source.name} are zero. Give some row a positive weight.")
-    assert stream.num_rows is not None
-    mean, scale = moments.location_and_scale()
+    mean, scale = tally.moments.location_and_scale()
     return Survey(
         stream,
-        stream.num_rows,
-        counted,
-        moments.weight,
+        tally.num_rows,
+        tally.counted,
+        tally.moments.weight,
         mean[:-1],
         scale[:-1],
         float(mean[-1]),
         float(scale[-1]),
-        lowest,
-        highest,
-        values if len(values) <= MOST_VALUES else None,
-        kept.sample(),
+        tally.lowest,
+        tally.highest,
+        tally.values if len(tally.values) <= MOST_VALUES else None,
+        Sample(*tally.kept.block()),
     )
 
 
@@ -162,61 +145,5 @@ def _check(check: Callable[[np.ndarray], object], block: Block, name: str) -> No
         try:
             check(block.y[low:high])
         except InputError as error:
-            raise InputError(f"{name}, row {block.start + low:,} (counted from 0): {error}") from error
+            raise InputError(f"{name}, row {int(block.rows[low]):,} (counted from 0): {error}") from error
         raise
-
-
-class _Moments:
-    """Weighted means and squared deviations, block by block (Chan et al. 1979): no digits are lost to large means."""
-
-    def __init__(self) -> None:
-        self.weight = 0.0
-        self.mean = self.squares = self.largest = np.zeros(0)
-
-    def add(self, values: Float[np.ndarray, "n K"], weights: Float[np.ndarray, " n"]) -> None:
-        """Count more rows."""
-        weight = float(np.sum(weights))
-        mean = np.average(values, axis=0, weights=weights)
-        squares = weights @ np.square(values - mean)
-        largest = np.max(np.abs(values), axis=0)
-        if not self.weight:
-            self.weight, self.mean, self.squares, self.largest = weight, mean, squares, largest
-            return
-        total, apart = self.weight + weight, mean - self.mean
-        self.mean = self.mean + apart * (weight / total)
-        self.squares = self.squares + squares + np.square(apart) * (self.weight * weight / total)
-        self.weight, self.largest = total, np.maximum(self.largest, largest)
-
-    def location_and_scale(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means and standard deviations; a deviation of one where all values are equal."""
-        deviation = np.sqrt(self.squares / self.weight)
-        return self.mean, np.where(deviation > 1e-13 * self.largest, deviation, 1.0)
-
-
-class _Kept:
-    """The rows with the smallest hashes of those that have come."""
-
-    def __init__(self, number: int) -> None:
-        self.number, self.limit = number, np.uint64(2**64 - 1)
-        self.parts: list[tuple[np.ndarray, ...]] = []
-
-    def add(self, rows: Int[np.ndarray, " n"], block: Block) -> None:
-        """Look at more rows."""
-        chosen = hashed(rows) <= self.limit
-        if not np.any(chosen):
-            return
-        self.parts.append((rows[chosen], block.x[chosen], block.y[chosen], block.weights[chosen]))
-        if sum(len(part[0]) for part in self.parts) > 2 * self.number:
-            self._cut()
-
-    def _cut(self) -> None:
-        rows, *others = (np.concatenate(field) for field in zip(*self.parts, strict=True))
-        order = np.argsort(hashed(rows))[: self.number]
-        self.limit = hashed(rows[order])[-1]
-        order = np.sort(order)
-        self.parts = [(rows[order], *(other[order] for other in others))]
-
-    def sample(self) -> Sample:
-        """Them."""
-        self._cut()
-        return Sample(*self.parts[0])

@@ -12,9 +12,11 @@ import dataclasses
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.groups import Group
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import with_fields
 from kosambi._core.programs import split
@@ -80,7 +82,8 @@ def infer_rows(
         progress: whether to show a progress line.
         clock: that has run since the first pass began.
     """
-    rows = found.sample
+    rows, group = found.sample, found.stream.source.group
+    basis, likelihood = _agreed(group, "the model", (basis, likelihood))
     # The rows of the sample, each with the weight of those that it stands for.
     few = Target(basis, likelihood, rows.x, rows.y, potential, weights=rows.weights * found.factor)
     ends = (found.num_rows, found.factor, found.lowest, found.highest)
@@ -92,12 +95,13 @@ def infer_rows(
         facts = whole.sums.facts(*ends, squared_error=whole.squared_error, noise_trace=whole.noise_trace)
         target = _of_all_rows(few, whole.term, facts)
         particles, report = sample(key, target, sampler, num_particles, progress=progress)
+        particles = _agreed(group, "draws", particles)
         return Posterior(target, particles, _with_stream(report, found, plan, clock, -np.inf, float(num_particles)))
     chosen = _as_sampler(sampler)
     key_mode, key_draw, key_weigh, key_steps = split(key, 4)
     with Progress(progress) as show, one_blas_thread():
         whole_potential, few = _with_rule(few, found, plan, potential == "optimal")
-        start = np.asarray(find_modes(key_mode, few).positions)[0]
+        (start,) = group.agreed("where the search begins", np.asarray(find_modes(key_mode, few).positions)[0])
         mode = search_stream(whole_potential, start, show.update)
         sums = whole_potential.count()
         assert isinstance(few.term, FactorisedTerm)
@@ -105,11 +109,12 @@ def infer_rows(
     term = corrected(few.term, mode.w, here[:3], mode.here[:3], mode.factor)
     target = _of_all_rows(few, term, sums.facts(*ends))
     particles, report = sample(key_draw, target, chosen, num_particles, progress=progress)
+    particles = _agreed(group, "draws", particles)
     with Progress(progress) as show, one_blas_thread():
         show.update("weighing the draws by all rows")
         w = np.asarray(particles.whitened).reshape(num_particles, -1)
         exact = whole_potential.values(w)
-        log_weights = np.asarray(target.potential(particles.coordinates)) - exact
+        (log_weights,) = group.agreed("weights", np.asarray(target.potential(particles.coordinates)) - exact)
         weights, pareto_k = smoothed_weights(log_weights)
         target = _of_all_rows(few, term, sums.facts(*ends, **_correction(log_weights, pareto_k)))
         worth = float(1.0 / np.sum(np.square(weights)))
@@ -130,6 +135,15 @@ def infer_rows(
     report = dataclasses.replace(report, warnings=(*report.warnings, *notes))
     report = dataclasses.replace(report, converged=report.converged and mode.converged)
     return Posterior(target, particles, _with_stream(report, found, plan, clock, pareto_k, worth, steps))
+
+
+def _agreed(group: Group, what: str, tree: Any) -> Any:
+    """What the first process has in the place of this one's arrays: machines differ in the last digits."""
+    if group.count == 1:
+        return tree
+    arrays, rest = eqx.partition(tree, lambda leaf: isinstance(leaf, np.ndarray | jax.Array))
+    leaves, structure = jax.tree.flatten(arrays)
+    return eqx.combine(jax.tree.unflatten(structure, group.agreed(what, *leaves)), rest)
 
 
 def _as_sampler(sampler: str | AbstractSampler) -> AbstractSampler | str:

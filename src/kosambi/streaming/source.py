@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.checks import as_count, as_inputs, check_key
+from kosambi._core.groups import Group
 from kosambi._core.precision import public
 from kosambi._core.programs import split
 from kosambi._core.progress import Clock, Progress
@@ -52,10 +54,18 @@ def check_arguments(likelihood: AbstractLikelihood, potential: str, given: Mappi
     check_streamable(likelihood)
 
 
-def planned(max_memory: object, num_columns: int, num_coordinates: object, latents: int, num_draws: int) -> Plan:
-    """How many rows are held at once, for a number of coordinates, or for the usual one where it is left open."""
+def planned(
+    max_memory: object, num_columns: int, num_coordinates: object, latents: int, num_draws: int, group: Group
+) -> Plan:
+    """How many rows are held at once, for a number of coordinates, or for the usual one where it is left open.
+
+    Of several processes, each holds what the one with the least memory can.
+    """
     number = num_coordinates if isinstance(num_coordinates, int) else _USUAL
-    return plan(max_memory, num_columns, number * latents, num_draws)
+    own = plan(max_memory, num_columns, number * latents, num_draws)
+    found = group.gathered("planning memory", [own.block_rows, own.sample_rows])
+    block_rows, sample_rows = np.min([numbers for (numbers,) in found], axis=0).tolist()
+    return own._replace(block_rows=block_rows, sample_rows=sample_rows)
 
 
 @public
@@ -100,29 +110,32 @@ def infer_source(
         known = basis.size
     elif not isinstance(inducing_points, str):
         known = len(inducing_points)
-    if isinstance(source, Survey):
-        found = source
-    else:
-        found = _surveyed(source, likelihood, max_memory, known, particles, progress)
-    holds = planned(max_memory, found.x_mean.shape[0], known, likelihood.num_latents, particles)
-    # No larger than there are rows, nor than caches like.
-    fits = 2 ** int(np.ceil(np.log2(max(found.num_rows, 2))))
-    holds = holds._replace(block_rows=min(holds.block_rows, fits, _CACHED))
-    if not isinstance(basis, AbstractBasis):
-        points = _points(key_points, prior, likelihood, found, number, inducing_points, progress)
-        basis = basis(prior, points)
-    return infer_rows(
-        key_draw,
-        basis,
-        likelihood,
-        found,
-        holds,
-        potential=potential,
-        sampler=sampler,
-        num_particles=particles,
-        progress=progress,
-        clock=clock,
-    )
+    group = (source.stream.source if isinstance(source, Survey) else source).group
+    with group.together():
+        group.check_same({"the random key": jax.random.key_data(key).tolist()}, "Give all of them the same one.")
+        if isinstance(source, Survey):
+            found = source
+        else:
+            found = _surveyed(source, likelihood, max_memory, known, particles, progress)
+        holds = planned(max_memory, found.x_mean.shape[0], known, likelihood.num_latents, particles, group)
+        # No larger than there are rows, nor than caches like.
+        fits = 2 ** int(np.ceil(np.log2(max(found.num_rows, 2))))
+        holds = holds._replace(block_rows=min(holds.block_rows, fits, _CACHED))
+        if not isinstance(basis, AbstractBasis):
+            points = _points(key_points, prior, likelihood, found, number, inducing_points, progress)
+            basis = basis(prior, points)
+        return infer_rows(
+            key_draw,
+            basis,
+            likelihood,
+            found,
+            holds,
+            potential=potential,
+            sampler=sampler,
+            num_particles=particles,
+            progress=progress,
+            clock=clock,
+        )
 
 
 def _surveyed(
@@ -133,11 +146,9 @@ def _surveyed(
     num_particles: int,
     progress: bool | None,
 ) -> Survey:
-    first = next(iter(source.parts()), None)
-    if first is None:
-        raise InputError(f"{source.name} has no rows. Give a source with data.")
+    first = source.first()
     columns = first.x.shape[1] if first.x.ndim == 2 else 1
-    holds = planned(max_memory, columns, number, likelihood.num_latents, num_particles)
+    holds = planned(max_memory, columns, number, likelihood.num_latents, num_particles, source.group)
     with Progress(progress) as show:
         show.update("reading all rows for the first time")
         return survey(source, sample_rows=holds.sample_rows, block_rows=holds.block_rows, check=likelihood.check)

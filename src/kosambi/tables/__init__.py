@@ -11,13 +11,13 @@ from kosambi.tables._bad_rows import first_of, listed
 from kosambi.tables._guard import guarded, guarded_table, unguarded_table
 from kosambi.tables._leaks import leak_notes
 from kosambi.tables._names import as_known, choose_columns
-from kosambi.tables._read import column_names, pyarrow_modules, read, read_in_parts
+from kosambi.tables._read import column_names, file_facts, is_parquet, pyarrow_modules, read, read_in_parts
 from kosambi.tables._remarks import mixed_notes, unit_note, units_of
 from kosambi.tables._schema import Column, Schema
 from kosambi.tables._source import TableSource
 from kosambi.tables._target import Target, read_target
 from kosambi.tables._typed import check_complete, kind_of, typed, without_row_numbers
-from kosambi.tables._witnesses import Witnesses
+from kosambi.tables._witnesses import Witnesses, gathered_rows
 
 __all__ = [
     "Column",
@@ -29,9 +29,12 @@ __all__ = [
     "check_complete",
     "choose_columns",
     "column_names",
+    "file_facts",
     "first_of",
+    "gathered_rows",
     "guarded",
     "guarded_table",
+    "is_parquet",
     "kind_of",
     "leak_notes",
     "listed",

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kosambi.errors import FileError, InputError
-from kosambi.sources.parquet import read_groups
+from kosambi.sources.base import IN_TURN
+from kosambi.sources.csv import text_facts
+from kosambi.sources.parquet import index_facts, read_groups
 from kosambi.tables._csv import KNOWN, SEPARATORS, layout_of, read_csv, read_csv_in_parts, unreadable
 from kosambi.tables._names import as_known, checked_names
 from kosambi.tables._typed import pandas
@@ -27,7 +29,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     ['x', 'y']
     """
     path = _as_file(path)
-    if path.lower().endswith(PARQUET):
+    if is_parquet(path):
         return _parquet_names(path)
     return layout_of(path, None).names
 
@@ -63,7 +65,7 @@ def read(
     {'y': ['a', 'b'], 'x': [1.0, nan]}
     """
     path = _as_file(path)
-    if path.lower().endswith(PARQUET):
+    if is_parquet(path):
         return _read_parquet(path, columns)
     layout = layout_of(path, separator)
     what = f"`{path}` (separated by {layout.separator!r})"
@@ -76,7 +78,12 @@ def read(
 
 
 def read_in_parts(
-    path: str | os.PathLike[str], *, columns: Sequence[str], text: Sequence[str] = (), size: int = 2**16
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str],
+    text: Sequence[str] = (),
+    size: int = 2**16,
+    share: tuple[int, int] = (0, 1),
 ) -> Iterator[Any]:
     r"""The rows of a table as data frames, some at a time, so that no more than these are in memory.
 
@@ -87,6 +94,8 @@ def read_in_parts(
         columns: the only ones to return, in this order.
         text: columns to read as text although they may look like numbers.
         size: rows at a time, at most.
+        share: the number of a process and how many share the rows: row groups of Parquet, 8192 rows in turn of CSV,
+            which all of them read. A process without any gets an empty frame.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -99,19 +108,44 @@ def read_in_parts(
     known = column_names(name)
     for each in columns:
         as_known(each, known, f"`{name}`")
-    if name.lower().endswith(PARQUET):
-        pandas()
-        frames: Iterator[Any] = (batch.to_pandas() for batch, _ in read_groups(name, list(columns)))
-    else:
-        frames = read_csv_in_parts(name, layout_of(name, None), [each for each in text if each in known], size)
-    start = 0
-    for frame in frames:
+    index, count = share
+    in_groups, is_empty = is_parquet(name), True
+    as_text = [each for each in text if each in known]
+    for start, frame in _groups(name, columns, *share) if in_groups else _lines(name, as_text, size):
+        is_empty = False
         frame = frame[list(columns)]
         frame.index = pandas().RangeIndex(start, start + len(frame))
-        start += len(frame)
-        yield frame
-    if not start:
+        yield frame if in_groups or count == 1 else frame[frame.index // IN_TURN % count == index]
+    if is_empty and count == 1:
         raise InputError(f"`{name}` has no rows. Give a table with data.")
+    if is_empty:
+        yield _schema(name).empty_table().to_pandas()[list(columns)]
+
+
+def _groups(path: str, columns: Sequence[str], index: int, count: int) -> Iterator[tuple[int, Any]]:
+    """Rows of a Parquet file, with the number of the first."""
+    pandas()
+    for batch, _, start in read_groups(path, list(columns), index, count):
+        yield start, batch.to_pandas()
+
+
+def _lines(path: str, text: Sequence[str], size: int) -> Iterator[tuple[int, Any]]:
+    """Rows of a CSV file, with the number of the first."""
+    start = 0
+    for frame in read_csv_in_parts(path, layout_of(path, None), list(text), size):
+        yield start, frame
+        start += len(frame)
+
+
+def file_facts(path: str | os.PathLike[str]) -> dict[str, object]:
+    """What differs between two files with different tables, without reading all rows."""
+    name = _as_file(path)
+    return index_facts(name) if is_parquet(name) else text_facts(name)
+
+
+def is_parquet(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's name is that of a Parquet file."""
+    return os.fspath(path).lower().endswith(PARQUET)
 
 
 def _as_file(path: str | os.PathLike[str]) -> str:
@@ -128,9 +162,14 @@ def _as_file(path: str | os.PathLike[str]) -> str:
 
 def _parquet_names(path: str) -> list[str]:
     """The names of a file's columns."""
+    return checked_names([str(name) for name in _schema(path).names], path)
+
+
+def _schema(path: str) -> Any:
+    """The names and types of a Parquet file's columns, as pyarrow has them."""
     parquet, arrow = pyarrow_modules()
     try:
-        return checked_names([str(name) for name in parquet.read_schema(path).names], path)
+        return parquet.read_schema(path)
     except (OSError, arrow.ArrowException) as error:
         raise unreadable(path, error) from error
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from kosambi.errors import InputError
 from kosambi.sources import AbstractRowSource, Part
-from kosambi.tables._read import read_in_parts
+from kosambi.tables._read import file_facts, read_in_parts
 from kosambi.tables._schema import Schema
 from kosambi.tables._target import labels_of
 from kosambi.tables._typed import Kind, kind_of, typed
@@ -52,22 +52,30 @@ class TableSource(AbstractRowSource):
 
     def parts(self) -> Iterator[Part]:
         """Coded parts of the table."""
-        for table in self.tables():
+        return self.parts_of(0, 1)
+
+    def parts_of(self, index: int, count: int) -> Iterator[Part]:
+        """Coded parts of the rows of one process."""
+        for table in self.tables(share=(index, count)):
             if not len(table):
                 continue
             with _placed(table):
                 x, y = self.schema.encode(table)[0], self.observations(table)
-            yield Part(x, y, None)
+            yield Part(x, y, None, rows=table.index.to_numpy())
 
-    def tables(self, only: np.ndarray | None = None) -> Iterator[Any]:
+    def facts(self) -> dict[str, object]:
+        """With what is known of the file."""
+        return super().facts() | file_facts(self.path)
+
+    def tables(self, only: np.ndarray | None = None, share: tuple[int, int] = (0, 1)) -> Iterator[Any]:
         """Parts of the table as they are, without rows whose target is missing; `only` those rows, if they are given.
 
-        Missing targets are refused unless the schema imputes.
+        With `share`, only those of one process of several. Missing targets are refused unless the schema imputes.
         """
         target, wanted = self.schema.target, [*self.schema.names, self.schema.target]
         kinds: Mapping[str, Kind] = {**self.schema.kinds, target: self.target_kind}
         as_text = [name for name, kind in kinds.items() if kind == "categorical"]
-        for table in read_in_parts(self.path, columns=wanted, text=as_text):
+        for table in read_in_parts(self.path, columns=wanted, text=as_text, share=share):
             inside = np.isin(table.index, self.without if only is None else only)
             table = table[inside if only is not None else ~inside]
             with _placed(table):

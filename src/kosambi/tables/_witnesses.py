@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kosambi._core.groups import Group
 from kosambi.sources.passes import hashed
 from kosambi.tables._schema import MAX_LEVELS
 from kosambi.tables._target import MAX_CLASSES
@@ -30,7 +31,7 @@ class Witnesses:
     """
 
     def __init__(self, parts: Iterator[Any], target: str, number: int) -> None:
-        self.target, self.num_rows = target, 0
+        self.target, self.number, self.num_rows = target, number, 0
         self._seen: dict[str, set[object]] = {}
         sampled: list[Any] = []
         witnesses: list[Any] = []
@@ -46,6 +47,16 @@ class Witnesses:
         both = pandas().concat([self.sample, *witnesses])
         self.rows = both[~both.index.duplicated()].sort_index()
         """Sample and witnesses, in the order of the table."""
+
+    def over(self, group: Group) -> Witnesses:
+        """Those of all processes, each of which has looked at its own rows."""
+        if group.count == 1:
+            return self
+        total = int(group.added("rows of the table", [self.num_rows])[0][0])
+        # The first of a kind in the table is the first of it in the rows of some process.
+        whole = Witnesses(iter([gathered_rows(group, self.rows)]), self.target, self.number)
+        whole.num_rows = total
+        return whole
 
     def _new(self, name: str, column: Any) -> Sequence[int]:
         """Places of the rows that have something which no earlier row had in this column."""
@@ -64,6 +75,22 @@ class Witnesses:
                 seen.add(value)
                 places.append(place)
         return places
+
+
+def gathered_rows(group: Group, table: Any) -> Any:
+    """The rows of all processes' tables, by their numbers. Needs pyarrow, as Parquet does."""
+    if group.count == 1:
+        return table
+    import pyarrow as arrow  # type: ignore[import-untyped]
+
+    # An index of numbers, not of a range, travels as a column.
+    whole = arrow.Table.from_pandas(table.set_axis(np.asarray(table.index, dtype=np.int64)), preserve_index=True)
+    sink = arrow.BufferOutputStream()
+    with arrow.ipc.new_stream(sink, whole.schema) as writer:
+        writer.write_table(whole)
+    found = group.exchange("rows of the table", sink.getvalue().to_pybytes())
+    frames = [arrow.ipc.open_stream(message).read_all().to_pandas() for message in found]
+    return pandas().concat([frame for frame in frames if len(frame)] or frames[:1]).sort_index()
 
 
 def _first_places(column: Any) -> Iterator[tuple[int, object]]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.groups import Group
 from kosambi._core.linalg import all_blas_threads
 from kosambi._core.precision import Module
 from kosambi._core.types import Array
@@ -90,6 +91,15 @@ class Sums:
         self.most = max(self.most, float(np.max(features.variance[used], initial=0.0)))
         self.largest = max(self.largest, float(np.max(features.residual[used], initial=0.0)))
 
+    def over(self, group: Group) -> Sums:
+        """Those of the rows of all processes."""
+        own, whole = [self.residual, self.variance, self.most, self.largest], Sums()
+        for (found,) in group.gathered("variances", own):
+            residual, variance, most, largest = found.tolist()
+            whole.residual, whole.variance = whole.residual + residual, whole.variance + variance
+            whole.most, whole.largest = max(whole.most, most), max(whole.largest, largest)
+        return whole
+
     def facts(
         self, num_rows: int, factor: float, lowest: np.ndarray, highest: np.ndarray, **others: float
     ) -> StreamFacts:
@@ -146,7 +156,10 @@ def gaussian_sums(
             rows_sum.add(np.column_stack([features.psi * root[:, None], error * root]))
         squared += float(np.sum(np.square(error * root)))
         trace += float(np.sum(np.square(root) * features.residual))
-    root, aim, rest = rows_sum.found(squared)
+    group = stream.source.group
+    constant, squared, trace = group.added("sums of squares", [constant, squared, trace])[0].tolist()
+    sums = sums.over(group)
+    root, aim, rest = rows_sum.over(group).found(squared)
     constant += 0.5 * rest + (0.5 * trace if is_optimal else 0.0)
     return GaussianSums(QuadraticTerm(root, aim, np.asarray(constant)), sums, squared, trace)
 
@@ -163,6 +176,11 @@ class GramSum:
     def add(self, rows: Float[np.ndarray, "n K"]) -> None:
         """Count more rows, the last column of which is e."""
         self.total += rows.T @ rows
+
+    def over(self, group: Group) -> GramSum:
+        """That of the rows of all processes."""
+        (self.total,) = group.added("the normal matrix", self.total)
+        return self
 
     def found(self, squared: float) -> tuple[Float[np.ndarray, "M M"], Float[np.ndarray, " M"], float]:
         """A root of ΨᵀΨ, what it is to meet, and what no w can explain; `squared` is |e|²."""
@@ -189,6 +207,16 @@ class RootSum:
 
         both = np.concatenate([self.carried, rows])
         self.carried = qr(both, mode="r", overwrite_a=True, check_finite=False)[0][: self.size + 1]
+
+    def over(self, group: Group) -> RootSum:
+        """That of the rows of all processes, whose factors are rows like others."""
+        if group.count > 1:
+            factors = group.gathered("the factor of the normal matrix", self.carried)
+            self.carried = np.zeros((0, self.size + 1))
+            for (factor,) in factors:
+                if len(factor):
+                    self.add(factor)
+        return self
 
     def found(self, squared: float) -> tuple[Float[np.ndarray, "M M"], Float[np.ndarray, " M"], float]:
         """The factor, Qᵀe, and what no w can explain, which stands below it."""

@@ -81,6 +81,8 @@ class StreamPotential:
         self.stream, self.block_rows = stream, block_rows
         self.sums: Sums | None = None
         """Variances of all rows, after the first pass."""
+        self.group = stream.source.group
+        """The processes that have some of the rows each."""
         latents = likelihood.num_latents
         self.shape = (basis.size,) if latents == 1 else (basis.size, latents)
 
@@ -94,28 +96,38 @@ class StreamPotential:
 
     def derivatives(self, w: Float[np.ndarray, " K"]) -> Derivatives:
         """Of all rows at one w, in one pass."""
-        return added_up(derivatives_of(term, w) for term in self._terms())
+        (w,) = self.group.agreed("where the potential is evaluated", w)
+        size = len(w)
+        start = Derivatives(0.0, np.zeros(size), np.zeros((size, size)), np.zeros((size, size)))
+        own = added_up((derivatives_of(term, w) for term in self._terms()), start)
+        # The same matrix twice where the cost is convex.
+        known = own[:3] if self.likelihood.is_convex else own
+        value, slope, second, *positive = self.group.added("derivatives", *known)
+        return Derivatives(float(value), slope, second, *(positive or [second]))
 
     def values(self, w: Float[np.ndarray, "J K"]) -> Float[np.ndarray, " J"]:
         """V at J places, the prior's part included, in one pass."""
-        shaped = w.reshape(len(w), *self.shape)
-        total = 0.5 * np.sum(np.square(w), axis=1)
+        (w,) = self.group.agreed("where the potential is evaluated", w)
+        shaped, total = w.reshape(len(w), *self.shape), np.zeros(len(w))
         for term in self._terms():
             with jax.enable_x64(True):
                 total = total + np.asarray(_value(term, shaped))
-        return total
+        (total,) = self.group.added("values of the potential", total)
+        return total + 0.5 * np.sum(np.square(w), axis=1)
 
     def values_and_gradients(
         self, w: Float[np.ndarray, "J K"]
     ) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, "J K"]]:
         """V and its gradient at J places, in one pass."""
+        (w,) = self.group.agreed("where the potential is evaluated", w)
         shaped = w.reshape(len(w), *self.shape)
-        value, gradient = 0.5 * np.sum(np.square(w), axis=1), np.array(w)
+        value, gradient = np.zeros(len(w)), np.zeros_like(w)
         for term in self._terms():
             with jax.enable_x64(True):
                 more, slope = map(np.asarray, _value_and_gradient(term, shaped))
             value, gradient = value + more, gradient + slope.reshape(w.shape)
-        return value, gradient
+        value, gradient = self.group.added("values and gradients", value, gradient)
+        return value + 0.5 * np.sum(np.square(w), axis=1), gradient + w
 
     def _terms(self) -> Iterator[FactorisedTerm]:
         """The data terms of all blocks, one after the other, in one pass."""
@@ -127,7 +139,7 @@ class StreamPotential:
             deviation = None if self.rule is None else np.sqrt(features.residual)
             offset = np.ascontiguousarray(features.offset)
             yield FactorisedTerm(self.likelihood, features.psi, block.y, offset, block.weights, deviation, self.rule)
-        self.sums = sums
+        self.sums = sums.over(self.group)
 
 
 def derivatives_of(term: FactorisedTerm, w: Float[np.ndarray, " K"]) -> Derivatives:
@@ -143,16 +155,11 @@ def derivatives_of(term: FactorisedTerm, w: Float[np.ndarray, " K"]) -> Derivati
     return Derivatives(float(np.sum(rows.cost)), slope, second, positive)
 
 
-def added_up(parts: Iterable[Derivatives]) -> Derivatives:
-    """The sum of the derivatives of several parts of the data."""
-    total: Derivatives | None = None
+def added_up(parts: Iterable[Derivatives], total: Derivatives) -> Derivatives:
+    """`total` with the derivatives of several parts of the data."""
     for part in parts:
-        if total is None:
-            total = part
-            continue
         value, slope = total.value + part.value, total.slope + part.slope
         total = Derivatives(value, slope, total.second + part.second, total.positive + part.positive)
-    assert total is not None
     return total
 
 
@@ -178,6 +185,9 @@ def search_stream(
             slope = found.slope + w
             factor = _factor(found, potential.likelihood.is_convex)
             direction = -_solve(factor, slope)
+            # All processes go on, or end, together.
+            step = potential.group.agreed("a step of the search", w, direction, reached)
+            w, direction, value = step[0], step[1], float(step[2])
             decrement = -0.5 * float(slope @ direction)
         else:
             length *= 0.5

@@ -1,0 +1,123 @@
+"""What a pass counts of its rows, added over the processes that have some of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from kosambi._core.groups import Group
+from kosambi.sources.passes import Block, hashed
+
+MOST_VALUES = 64
+"""Distinct values of y up to which they are kept, as labels are few."""
+
+
+class Tally:
+    """Counts, moments, ranges, values of y and a sample of the rows that have come.
+
+    Arguments:
+        number: rows of the sample, at most.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.num_rows = self.counted = 0
+        self.moments, self.kept, self.values = Moments(), Kept(number), np.empty(0)
+        self.lowest: np.ndarray | None = None
+        self.highest: np.ndarray | None = None
+
+    def add(self, block: Block) -> None:
+        """Count more rows."""
+        self.num_rows += len(block.y)
+        used = block.weights > 0
+        if not np.all(used):
+            block = Block(*(field[used] for field in block))
+        if not len(block.y):
+            return
+        self.counted += len(block.y)
+        self.moments.add(np.column_stack([block.x, block.y]), block.weights)
+        self.kept.add(block)
+        self._widen(np.min(block.x, axis=0), np.max(block.x, axis=0), block.y)
+
+    def over(self, group: Group) -> Tally:
+        """That of the rows of all processes; the same as if one had read them, but for the order of sums."""
+        if group.count == 1:
+            return self
+        counts, moments = np.array([self.num_rows, self.counted]), self.moments
+        own: tuple[np.ndarray, ...] = ()
+        if self.lowest is not None and self.highest is not None:
+            own = (self.lowest, self.highest, self.values, np.array(moments.weight), moments.mean, moments.squares)
+            own += (moments.largest, *self.kept.block())
+        whole = Tally(self.kept.number)
+        for numbers, *found in group.gathered("what the first pass found", counts, *own):
+            whole.num_rows, whole.counted = whole.num_rows + int(numbers[0]), whole.counted + int(numbers[1])
+            if found:
+                lowest, highest, values, weight, mean, squares, largest, *rows = found
+                whole._widen(lowest, highest, values)
+                whole.moments.join(float(weight), mean, squares, largest)
+                whole.kept.add(Block(*rows))
+        return whole
+
+    def _widen(self, lowest: np.ndarray, highest: np.ndarray, y: np.ndarray) -> None:
+        self.lowest = lowest if self.lowest is None else np.minimum(self.lowest, lowest)
+        self.highest = highest if self.highest is None else np.maximum(self.highest, highest)
+        if len(self.values) <= MOST_VALUES:
+            self.values = np.union1d(self.values, y)
+
+
+class Moments:
+    """Weighted means and squared deviations, block by block (Chan et al. 1979): no digits are lost to large means."""
+
+    def __init__(self) -> None:
+        self.weight = 0.0
+        self.mean = self.squares = self.largest = np.zeros(0)
+
+    def add(self, values: Float[np.ndarray, "n K"], weights: Float[np.ndarray, " n"]) -> None:
+        """Count more rows."""
+        mean = np.average(values, axis=0, weights=weights)
+        squares, largest = weights @ np.square(values - mean), np.max(np.abs(values), axis=0)
+        self.join(float(np.sum(weights)), mean, squares, largest)
+
+    def join(self, weight: float, mean: np.ndarray, squares: np.ndarray, largest: np.ndarray) -> None:
+        """Count rows of which these are known."""
+        if not self.weight:
+            self.weight, self.mean, self.squares, self.largest = weight, mean, squares, largest
+            return
+        total, apart = self.weight + weight, mean - self.mean
+        self.mean = self.mean + apart * (weight / total)
+        self.squares = self.squares + squares + np.square(apart) * (self.weight * weight / total)
+        self.weight, self.largest = total, np.maximum(self.largest, largest)
+
+    def location_and_scale(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations; a deviation of one where all values are equal."""
+        deviation = np.sqrt(self.squares / self.weight)
+        return self.mean, np.where(deviation > 1e-13 * self.largest, deviation, 1.0)
+
+
+class Kept:
+    """The rows with the smallest hashes of those that have come."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.limit = number, np.uint64(2**64 - 1)
+        self.parts: list[tuple[np.ndarray, ...]] = []
+
+    def add(self, block: Block) -> None:
+        """Look at more rows."""
+        chosen = hashed(block.rows) <= self.limit
+        if not np.any(chosen):
+            return
+        self.parts.append(tuple(field[chosen] for field in block))
+        if sum(len(part[0]) for part in self.parts) > 2 * self.number:
+            self._cut()
+
+    def _cut(self) -> None:
+        rows, *others = (np.concatenate(field) for field in zip(*self.parts, strict=True))
+        order = np.argsort(hashed(rows))[: self.number]
+        self.limit = hashed(rows[order])[-1]
+        # In the order of the rows, whichever process had them.
+        order = order[np.argsort(rows[order])]
+        self.parts = [(rows[order], *(other[order] for other in others))]
+
+    def block(self) -> Block:
+        """Them."""
+        self._cut()
+        return Block(*self.parts[0])
