@@ -11,6 +11,7 @@ versions that must go on loading.
     version 5    averages over hyperparameters
     version 6    a target may be of rows that were read as a stream
     version 7    an estimator may begin where its last fit ended
+    version 8    an estimator's kernel is in the units of its columns, unless it says otherwise
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """Rises when older versions of kosambi could not read what is written now."""
 OLDEST_VERSION = 1
 """The oldest format that is read."""
@@ -40,7 +41,12 @@ REMOVED: Mapping[str, frozenset[str]] = {
 }
 """Fields that are no more; what a file holds there is left aside."""
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "estimators.SavedEstimator": {"n_neighbors": 0},
+    "estimators.SavedEstimator": {
+        "n_neighbors": 0,
+        "kernel_units": "standardized",
+        "freeze": {"tuple": []},
+        "tie": {"tuple": []},
+    },
     "hyperparameters.FitReport": {"priors": {"dict": []}},
     "posterior.Posterior": {"mode_share": 1.0},
     "samplers.MALA": {"max_substeps": 4},
