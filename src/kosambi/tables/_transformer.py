@@ -27,7 +27,7 @@ _IN_PYTHON = (
 )
 
 
-class TableTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TableTransformer(TransformerMixin, BaseEstimator):
     """Columns of text, true and false, percent and currencies, and missing values, coded as numbers.
 
     The coding is that of the command line (`Schema`): numbers stay as they are, Boolean values become 0 and 1, and text
