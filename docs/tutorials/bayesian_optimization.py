@@ -33,73 +33,68 @@ y = process(x[:, 0]) + 0.5 * rng.normal(size=3)
 
 # %% [markdown]
 # Three measurements say little about lengthscale and noise. What is known of them beforehand goes into `priors`, in
-# degrees and in percent: the yield changes over some 15 degrees, and a measurement is off by about half a percent.
-# `warm_start=True` lets each search for hyperparameters begin where the last one ended. `hyperparameters="evidence"`
-# takes the most probable ones, which is quickest; the default would average over draws of them with so few rows.
+# degrees and in percent: the yield changes over some 15 degrees, and a measurement is off by about half a percent. Forty
+# inducing points on a grid carry everything that a function of this lengthscale can do between 20 and 120 degrees, so
+# that they can stay as they are.
 
 # %%
-model = ko.ProjectedLangevinRegressor(
-    kernel="matern52",
-    priors={
-        "kernel.lengthscale": ko.hyperpriors.LogNormal(15.0, 0.5),
-        "likelihood.noise": ko.hyperpriors.LogNormal(0.5, 0.5),
-    },
-    hyperparameters="evidence",
-    n_inducing="all",
-    n_samples=20,
-    warm_start=True,
-    progress=False,
-)
+grid = np.linspace(low, high, 200)[:, None]
+points = np.linspace(low, high, 40)[:, None]
+priors = {
+    "kernel.lengthscale": ko.hyperpriors.LogNormal(15.0, 0.3),
+    "likelihood.noise": ko.hyperpriors.LogNormal(0.5, 0.3),
+}
+prior = ko.GaussianProcess(ko.kernels.Matern52(lengthscale=15.0, variance=100.0), mean=55.0)
+likelihood = ko.likelihoods.Gaussian(0.5)
 
 
-def updated(model, x, y, learn):
-    """All rows anew with hyperparameters, or the last row alone with those so far."""
+def learned(key, prior, likelihood, x, y):
+    """Hyperparameters from all rows, from where they were; and the posterior."""
     with warnings.catch_warnings():
         # That few rows may mislead is why there are more rounds.
         warnings.simplefilter("ignore", ko.errors.HyperparameterWarning)
-        return model.fit(x, y) if learn else model.partial_fit(x[-1:], y[-1:])
-
-
-def next_input(key, model):
-    """Where the improvement that is expected is largest, in degrees, and the acquisition function itself."""
-    improvement = ko.acquisition.ExpectedImprovement(model.posterior_)
-    # The posterior knows standardised inputs.
-    top = ko.acquisition.maximize(key, improvement, model.transform_inputs([[low], [high]]))
-    return top.x * model.x_scale_ + model.x_mean_, improvement
+        prior, likelihood, _ = ko.fit_hyperparameters(
+            key, prior, likelihood, x, y, priors=priors, num_restarts=0, progress=False
+        )
+    return prior, likelihood, ko.infer(key, prior, likelihood, x, y, inducing_points=points, sampler="exact")
 
 
 # %% [markdown]
-# One round is: fit, choose, measure. Hyperparameters are learned again every third round, and in between the new row is
-# added in closed form by `partial_fit`. The pictures show four of the rounds: above what is believed, below what an
+# One round is: learn, choose, measure. Hyperparameters are learned again every third round, and in between the new row is
+# added in closed form by `condition`. The pictures show four of the rounds: above what is believed, below what an
 # observation is worth.
 
 # %%
-rounds, shown = 8, (0, 2, 4, 7)
-grid = np.linspace(low, high, 200)[:, None]
+rounds, shown = 10, (0, 3, 6, 9)
 figure, panels = plt.subplots(2, 4, figsize=(13, 4.6), sharex=True, height_ratios=[3, 1], layout="constrained")
 for number, key in enumerate(jax.random.split(jax.random.key(0), rounds)):
-    updated(model, x, y, learn=number % 3 == 0)
-    new, improvement = next_input(key, model)
+    if number % 3 == 0:
+        prior, likelihood, posterior = learned(key, prior, likelihood, x, y)
+    else:
+        posterior = posterior.condition(key, x[-1:], y[-1:])
+    improvement = ko.acquisition.ExpectedImprovement(posterior)
+    new = ko.acquisition.maximize(key, improvement, [[low], [high]]).x
     if number in shown:
         above, below = panels[:, shown.index(number)]
-        mean, sd = model.predict(grid, return_std=True)
+        f = posterior.predict(grid)
+        mean, sd = np.asarray(f.mean), np.asarray(f.standard_deviation)
         above.fill_between(grid[:, 0], mean - 2.0 * sd, mean + 2.0 * sd, color="#0072B2", alpha=0.2, lw=0)
         above.plot(grid[:, 0], mean, color="#0072B2")
         above.plot(grid[:, 0], process(grid[:, 0]), "k--", lw=0.8)
         above.plot(x[:, 0], y, "ko", ms=4)
         above.axvline(float(new[0]), color="#E69F00")
         above.set(title=f"{len(y)} measurements", ylabel="yield" if number == 0 else None)
-        below.plot(grid[:, 0], improvement(model.transform_inputs(grid)), color="#E69F00")
-        below.set(xlabel="temperature", ylabel="log improvement" if number == 0 else None)
+        below.plot(grid[:, 0], improvement(grid), color="#E69F00")
+        below.set(xlabel="temperature", ylabel="improvement" if number == 0 else None)
     x, y = np.vstack([x, new]), np.append(y, process(new) + 0.5 * rng.normal())
 plt.show()
 
 # %%
-best = grid[np.argmax(process(grid[:, 0])), 0]
-found = grid[np.argmax(updated(model, x, y, learn=True).predict(grid)), 0]
+posterior = posterior.condition(jax.random.key(1), x[-1:], y[-1:])
+best, found = grid[np.argmax(process(grid[:, 0])), 0], grid[np.argmax(posterior.predict(grid).mean), 0]
 print(f"largest yield at {best:.1f} degrees; after {len(y)} measurements it is believed to be at {found:.1f}")
 print(f"yield there {process(found):.2f}, and {process(best):.2f} at best")
-print("kernel in degrees and percent:", model.kernel_)
+print(prior.kernel, likelihood)
 
 # %% [markdown]
 # ## Other ways to choose
@@ -109,16 +104,14 @@ print("kernel in degrees and percent:", model.kernel_)
 # *mean* will rise, which suits noisy measurements. All are maximised in the same way.
 
 # %%
-box = model.transform_inputs([[low], [high]])
 for acquisition in (
-    ko.acquisition.UpperConfidenceBound(model.posterior_, 2.0),
-    ko.acquisition.ExpectedImprovement(model.posterior_),
+    ko.acquisition.UpperConfidenceBound(posterior, 2.0),
+    ko.acquisition.ExpectedImprovement(posterior),
 ):
-    top = ko.acquisition.maximize(jax.random.key(1), acquisition, box)
-    place = float((top.x * model.x_scale_ + model.x_mean_)[0])
-    print(f"{type(acquisition).__name__:22s} next at {place:6.1f} degrees")
+    top = ko.acquisition.maximize(jax.random.key(1), acquisition, [[low], [high]])
+    print(f"{type(acquisition).__name__:22s} next at {float(top.x[0]):6.1f} degrees")
 
 # %% [markdown]
-# In several columns, without noise and beside BoTorch: `examples/bayesian_optimization.py` and
+# In several columns, with a regressor that is begun from its last fit (`warm_start=True`), and beside BoTorch: `examples/bayesian_optimization.py` and
 # `benchmarks/optimization.py` in the repository; figures are in
 # [decision 38](../adr/0038-new-data-and-acquisition.md).

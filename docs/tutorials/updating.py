@@ -60,7 +60,7 @@ print(model.kernel_)
 # $$S_1^{-1} = S^{-1} + \sigma^{-2}\,\Psi^\top \Psi, \qquad S_1^{-1} m_1 = S^{-1} m + \sigma^{-2}\,\Psi^\top (y - \mu),$$
 #
 # so that the order in which rows come does not matter. Inducing points stay too: rows at places of which they know
-# little are warned of, as the 20 places of the first day leave some here. That is the moment for a fit of all rows.
+# little are warned of, and that is the moment for a fit of all rows. Here the 20 places of the first day are enough.
 
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(13, 3.6), sharey=True, layout="constrained")
