@@ -15,7 +15,7 @@ X = np.column_stack([5.0 + 2.0 * RNG.normal(size=900), 1e4 * RNG.normal(size=900
 X = X[np.argsort(X[:, 0])]
 F = np.sin(X[:, 0]) + 1e-4 * X[:, 1]
 Y = 100.0 + 10.0 * F + RNG.normal(size=900)
-KERNEL = ko.kernels.Matern52(lengthscale=[1.0, 2.0])
+KERNEL = ko.kernels.Matern52(lengthscale=[2.0, 2e4], variance=50.0)
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", pytest.param("student_t", marks=pytest.mark.slow)])

@@ -221,7 +221,8 @@ def _write(
             (data.matrix(data.held_out), data.target.values[data.held_out]) if table is not None else (None, None)
         )
         title, source = page_words(record)
-        page.write(folder / _run_folder.PAGE, estimator, *held_out, title=title, source=source)
+        name = data.schema.target
+        page.write(folder / _run_folder.PAGE, estimator, *held_out, title=title, source=source, target=name)
     _run_folder.write_record(folder, record)
 
 

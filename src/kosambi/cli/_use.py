@@ -164,7 +164,7 @@ def report(run_folder: Path, out: Path | None, screen: Screen, *, force: bool, s
         from kosambi import page
 
         title, source = page_words(run.record)
-        text = page.render(run.estimator, inputs, truth, title=title, source=source)
+        text = page.render(run.estimator, inputs, truth, title=title, source=source, target=run.schema.target)
         write_atomically(path, text, commit=committing(path))
     screen.result(f"The report is {path}", {"report": str(path)})
     if show:

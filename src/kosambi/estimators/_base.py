@@ -27,6 +27,15 @@ from kosambi.estimators._more import begun_from, check_warm_start, with_rows
 from kosambi.estimators._resume import about, kept_key
 from kosambi.estimators._rows import extreme_cells, location_and_scale, merged, padded_inputs
 from kosambi.estimators._source import SourceModel, standardised_rows, surveyed
+from kosambi.estimators._units import (
+    check_units_of,
+    in_input_units,
+    in_standard_units,
+    input_units,
+    is_in_input_units,
+    standardizes_target,
+)
+from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import AveragedPosterior, Posterior, Prediction
 from kosambi.posterior.certificate import Certificate
@@ -57,6 +66,7 @@ class AbstractEstimator(BaseEstimator):
     ) -> None:
         settings, last = self._settings(), getattr(self, "posterior_", None)
         settings.check()
+        check_units_of(self)
         check_warm_start(self.warm_start)
         if (note := extreme_cells(x)) is not None:
             warnings.warn(
@@ -66,7 +76,8 @@ class AbstractEstimator(BaseEstimator):
                 stacklevel=4,
             )
         rows = merged(x, y, weights)
-        self.x_mean_, self.x_scale_ = location_and_scale(rows.x, rows.weights)
+        self.x_mean_, self.x_scale_ = input_units(self, *location_and_scale(rows.x, rows.weights))
+        settings = self._standard(settings, likelihood, target_units)
         names = getattr(self, "feature_names_in_", None)
         rows = type(rows)(standardised(rows.x, self.x_mean_, self.x_scale_, names), rows.y, rows.weights)
         if self.warm_start and last is not None and last.target.x.shape[1] == rows.x.shape[1]:
@@ -102,6 +113,7 @@ class AbstractEstimator(BaseEstimator):
     ) -> None:
         """Learn from rows that are read as a stream; `model` says what they are of, once they have been read."""
         settings = self._settings()
+        check_units_of(self)
         check_warm_start(self.warm_start)
         if self.warm_start and hasattr(self, "posterior_"):
             raise InputError("`warm_start=True` is for rows in memory. Set it to False to read a source of rows anew.")
@@ -113,8 +125,9 @@ class AbstractEstimator(BaseEstimator):
                 self.feature_names_in_ = np.array(source.columns, dtype=object)
             elif hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
-            self.x_mean_, self.x_scale_ = found.x_mean, found.x_scale
-            found = standardised_rows(found, given.classes)
+            self.x_mean_, self.x_scale_ = input_units(self, found.x_mean, found.x_scale)
+            settings = self._standard(settings, given.likelihood, given.units)
+            found = standardised_rows(found, given.classes, self.x_mean_, self.x_scale_)
             rows = merged(found.sample.x, found.sample.y, found.sample.weights)
             key = random_key(self.random_state)
             self.posterior_, self.fit_report_ = fitted(
@@ -147,11 +160,50 @@ class AbstractEstimator(BaseEstimator):
             self.sampler,
             self.potential,
             self.progress,
+            freeze=(self.freeze,) if isinstance(self.freeze, str) else tuple(self.freeze),
+            tie=tuple(group if isinstance(group, str) else tuple(group) for group in self.tie),
+            priors=self.priors,
+        )
+
+    def _standard(
+        self, settings: Settings, likelihood: AbstractLikelihood, target_units: tuple[float, float]
+    ) -> Settings:
+        return in_standard_units(
+            settings,
+            likelihood,
+            target_units,
+            self.x_scale_,
+            is_input=is_in_input_units(self),
+            is_centred=standardizes_target(self, likelihood),
         )
 
     @property
     def _kernel(self) -> Any:
         return self.kernel
+
+    @property
+    def kernel_(self) -> AbstractKernel:
+        """The kernel in the units of the columns, and its variance in squared units of y where f has units of y.
+
+        `kernel_(X)` is the prior covariance of f at rows as they are: lengthscales and periods can be read off in the
+        units of their columns. Of an average over hyperparameters it is the most probable one. A kernel of standardised
+        columns that has no such form, as `Linear` with `kernel_units="standardized"`, has no `kernel_`.
+
+        >>> import numpy as np, kosambi as ko
+        >>> years = np.linspace(1900.0, 2000.0, 40)[:, None]
+        >>> kernel = ko.kernels.Matern52(lengthscale=20.0)
+        >>> model = ko.ProjectedLangevinRegressor(kernel=kernel, hyperparameters=None, n_inducing=10)
+        >>> model.fit(years, np.sin(years[:, 0] / 20.0)).kernel_
+        Matern52(lengthscale=20.0, variance=1.0)
+        """
+        check_is_fitted(self, "posterior_")
+        found = in_input_units(self.posterior_.prior.kernel, self.x_mean_, self.x_scale_)
+        if found is None:
+            raise AttributeError(
+                f"{self.posterior_.prior.kernel!r} is a kernel of standardised columns and has no form in their own "
+                "units. Read it from `posterior_.prior.kernel`."
+            )
+        return found
 
     @property
     def certificate_(self) -> Certificate:
@@ -165,7 +217,11 @@ class AbstractEstimator(BaseEstimator):
         return self._certificate
 
     def transform_inputs(self, X: Any) -> Float[np.ndarray, "N D"]:
-        """The inputs as `posterior_` knows them: in standard deviations from the mean of the training rows."""
+        """The inputs as `posterior_` knows them, (X − x_mean_) / x_scale_.
+
+        In standard deviations from the mean of the training rows; with a kernel that was given in their units, or with
+        `standardize=False`, in their own units.
+        """
         check_is_fitted(self, "posterior_")
         x = validated(self, X, reset=False, dtype=np.float64)
         return standardised(x, self.x_mean_, self.x_scale_, getattr(self, "feature_names_in_", None))

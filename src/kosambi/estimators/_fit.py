@@ -102,7 +102,7 @@ def fitted(
             scaled = rows.x / column_scales(model.prior.kernel, rows.x)
             chosen = inducing.kmeans(key_points, scaled, min(few, len(np.unique(rows.x, axis=0))))
         points = rows.x[chosen]
-        if is_learned and isinstance(model.likelihood, Gaussian):
+        if is_learned and not settings.is_restricted and isinstance(model.likelihood, Gaussian):
             spare = np.setdiff1d(np.arange(len(rows.y)), chosen)
             held = kept_out(host_generator(key_held), spare, *([KEPT_OUT] if near else []))
             seen = (rows.x, z[: len(rows.y)], rows.weights, points)

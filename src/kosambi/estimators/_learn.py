@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,17 @@ class Settings:
     """Where the search for the prior mean begins; from the observations when None."""
     initial: Posterior | None = None
     """The last fit, where this one begins."""
+    freeze: tuple[str, ...] = ()
+    tie: tuple[str | tuple[str, ...], ...] = ()
+    priors: Mapping[str, Any] | None = None
+    """Of hyperparameters, as `fit_hyperparameters` has them."""
+    is_centred: bool = True
+    """Whether real observations are standardised, so that a prior mean of zero is theirs."""
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether something was said of hyperparameters that a search must keep to."""
+        return bool(self.freeze or self.tie or self.priors)
 
     @property
     def asks_for_neighbors(self) -> bool:
@@ -100,8 +111,12 @@ class Settings:
                 '`hyperparameters` must be "auto", "evidence", "average", "paper" or None. '
                 f"Got {self.hyperparameters!r}."
             )
+        if self.is_restricted and self.hyperparameters is None:
+            raise InputError(
+                "`freeze`, `tie` and `priors` are for hyperparameters that are learned, and `hyperparameters=None` "
+                'keeps all of them. Leave them out, or ask for "evidence".'
+            )
         _ = self.num_points
-
         as_count("n_samples", self.n_samples)
 
 
@@ -135,13 +150,14 @@ def learned(
     `filled` are the rows with copies of weight zero, `z` their standardised observations; `number` and `max_rows` are
     those of `fit_hyperparameters`, and so is `num_draws`.
     """
-    kernel = settings.kernel
-    if kernel is None or isinstance(kernel, str):
-        family, num_columns = FAMILIES["matern52" if kernel is None else kernel], rows.x.shape[1]
-        kernel = family(lengthscale=np.full(num_columns, np.sqrt(num_columns)), variance=1.0, active_dims=None)
+    kernel = kernel_of(settings, rows.x.shape[1])
     # Standardised observations have mean zero, a constant added to every class changes no probability, and where f and
     # −f mean the same a mean would choose between them.
-    has_mean = in_units(likelihood, 0.0, 1.0) is None and likelihood.num_latents == 1 and not likelihood.is_even
+    is_real = in_units(likelihood, 0.0, 1.0) is not None
+    has_mean = not (is_real and settings.is_centred) and likelihood.num_latents == 1 and not likelihood.is_even
+    if is_real and (settings.hyperparameters is None or "mean" in settings.freeze):
+        # Real observations that are taken as they are have the prior that was given, and that has mean zero.
+        has_mean = False
     rough = np.asarray(likelihood.raw_rough_latent(rows.y)) if has_mean else np.zeros(1)
     mean = float(np.average(rough, weights=rows.weights if has_mean else None))
     prior = GaussianProcess(kernel, mean=settings.mean if has_mean and settings.mean is not None else mean)
@@ -160,7 +176,16 @@ def learned(
         if rows.has_weights:
             raise InputError('`hyperparameters="paper"` knows no sample weights. Use "evidence".')
         found, likelihood, report = fit_hyperparameters(
-            key, prior, likelihood, rows.x, z[: len(rows.y)], method, progress=settings.progress
+            key,
+            prior,
+            likelihood,
+            rows.x,
+            z[: len(rows.y)],
+            method,
+            freeze=settings.freeze,
+            tie=settings.tie,
+            priors=settings.priors,
+            progress=settings.progress,
         )
         return Model(found, likelihood, report)
     weights = filled.weights
@@ -178,11 +203,22 @@ def learned(
         num_inducing=number,
         max_rows=max_rows,
         choose_family=settings.kernel is None,
-        freeze=() if has_mean else ("mean",),
+        freeze=settings.freeze if has_mean else (*settings.freeze, "mean"),
+        tie=settings.tie,
+        priors=settings.priors,
         num_draws=num_draws,
         progress=settings.progress,
     )
     return Model(found, likelihood, report)
+
+
+def kernel_of(settings: Settings, num_columns: int) -> AbstractKernel:
+    """The kernel that a search begins with: the one that was given, or one with a lengthscale for each column."""
+    kernel = settings.kernel
+    if isinstance(kernel, AbstractKernel):
+        return kernel
+    family = FAMILIES["matern52" if kernel is None else kernel]
+    return family(lengthscale=np.full(num_columns, np.sqrt(num_columns)), variance=1.0, active_dims=None)
 
 
 def with_last_word(model: Model, ask: Callable[[GaussianProcess, float], LastWord], num_held: int) -> Model:

@@ -78,9 +78,13 @@ def surveyed(
     return found
 
 
-def standardised_rows(found: Survey, classes: Float[np.ndarray, " C"] | None) -> Survey:
-    """The same rows in standard deviations from their mean, and with the numbers of their classes."""
-    mean, scale = found.x_mean, found.x_scale
+def standardised_rows(
+    found: Survey,
+    classes: Float[np.ndarray, " C"] | None,
+    mean: Float[np.ndarray, " D"],
+    scale: Float[np.ndarray, " D"],
+) -> Survey:
+    """The same rows as (x − mean)/scale, and with the numbers of their classes."""
 
     def transform(block: Block) -> Block:
         y = block.y if classes is None else np.searchsorted(classes, block.y).astype(np.float64)

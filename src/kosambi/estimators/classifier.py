@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from kosambi.estimators._more import refuse_source
 from kosambi.estimators._source import SourceModel, is_source
 from kosambi.estimators.regressor import checked_weights
 from kosambi.kernels import AbstractKernel
+from kosambi.learning.hyperpriors import AbstractHyperprior
 from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Categorical
 from kosambi.posterior import AveragedPrediction, Prediction
 from kosambi.samplers import AbstractSampler
@@ -39,9 +41,9 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         likelihood: "auto", or None, which is the same: `Bernoulli` for two classes and `Categorical` for more; or an
             object from `kosambi.likelihoods` for as many labels as there are, such as `Bernoulli(link="probit")`, or
             `Ordinal(cut_points)` for classes whose sorted labels are a scale.
-        kernel: of standardised inputs; its parameters are where the search for better ones begins. A name, "matern32",
-            "matern52" or "squared_exponential" ("rbf"), is one with a lengthscale for each column; None is the one of
-            these three that the evidence of some rows prefers.
+        kernel: in the units of the columns; its parameters are where the search for better ones begins. A name,
+            "matern32", "matern52" or "squared_exponential" ("rbf"), is one with a lengthscale for each column; None is
+            the one of these three that the evidence of some rows prefers.
         n_inducing: M: a number, and zero to leave everything to `n_neighbors`; "auto", or None, which is the same, for
             as many as predictions can use, and for more than two classes as many as explain 99.9 % of the prior
             variance at the data, at most 4√N; "all" for every distinct row.
@@ -58,6 +60,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         warm_start: whether the next `fit` begins from the last one: from its hyperparameters, without a choice between
             families of kernels, and from its draws. A kernel or a likelihood of another sort that was set since is
             what it begins from instead. For rows that come later without a new search, see `partial_fit`.
+        standardize, kernel_units, freeze, tie, priors: as in `ProjectedLangevinRegressor`.
         progress: whether to show a progress line; None shows it on a terminal.
         random_state: a seed, a generator or None.
 
@@ -87,6 +90,11 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         sampler: str | AbstractSampler = "auto",
         potential: str = "auto",
         warm_start: bool = False,
+        standardize: bool = True,
+        kernel_units: str = "input",
+        freeze: str | Sequence[str] = (),
+        tie: Sequence[Sequence[str]] = (),
+        priors: Mapping[str, AbstractHyperprior] | None = None,
         progress: bool | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -99,6 +107,11 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         self.sampler = sampler
         self.potential = potential
         self.warm_start = warm_start
+        self.standardize = standardize
+        self.kernel_units = kernel_units
+        self.freeze = freeze
+        self.tie = tie
+        self.priors = priors
         self.progress = progress
         self.random_state = random_state
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from kosambi.estimators._models import as_likelihood, in_units
 from kosambi.estimators._more import refuse_source
 from kosambi.estimators._rows import has_covariance, latent_covariance, location_and_scale
 from kosambi.estimators._source import SourceModel, is_source
+from kosambi.estimators._units import standardizes_target
 from kosambi.kernels import AbstractKernel
+from kosambi.learning.hyperpriors import AbstractHyperprior
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Prediction
 from kosambi.samplers import AbstractSampler
@@ -35,9 +38,10 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             "negative_binomial", "zero_inflated_poisson" (counts), "gamma", "exponential" (positive numbers), or an
             object from `kosambi.likelihoods`, whose parameters are in the units of y and are where the search for
             better ones begins.
-        kernel: of standardised inputs, and of standardised y for likelihoods of real numbers; its parameters are where
-            the search begins. A name, "matern32", "matern52" or "squared_exponential" ("rbf"), is one with a
-            lengthscale for each column; None is the one of these three that the evidence of some rows prefers.
+        kernel: in the units of the columns, and its variance in squared units of y for likelihoods of real numbers; its
+            parameters are where the search begins. A name, "matern32", "matern52" or "squared_exponential" ("rbf"), is
+            one with a lengthscale for each column; None is the one of these three that the evidence of some rows
+            prefers.
         n_inducing: M: a number, and zero to leave everything to `n_neighbors`; "auto", or None, which is the same, for
             as many as predictions can use; "all" for every distinct row, which above 2000 rows with Gaussian noise is
             the full process without points.
@@ -55,12 +59,24 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         warm_start: whether the next `fit` begins from the last one: from its hyperparameters, without a choice between
             families of kernels, and from its draws. A kernel or a likelihood of another sort that was set since is
             what it begins from instead. For rows that come later without a new search, see `partial_fit`.
+        standardize: whether inputs and real-valued y are standardised where that changes no meaning: with a kernel by
+            name, or none. False takes both as they are: the prior mean of a real-valued y is then learned, and zero
+            where it is frozen or hyperparameters are kept, so that the model is that of `infer(kernel, likelihood, X,
+            y)`.
+        kernel_units: "input", or "standardized" for a kernel of standardised columns and y, which was the meaning of
+            every kernel before.
+        freeze: hyperparameters that keep the values they were given, by name: "kernel.variance", "likelihood.noise",
+            "kernel.*.period", "kernel" for all of it.
+        tie: groups of hyperparameters with one value, [["kernel.0.lengthscale", "kernel.1.lengthscale"]].
+        priors: what is known of hyperparameters, by name, in the units of the columns and of y: `{"likelihood.noise":
+            kosambi.hyperpriors.LogNormal(0.1, 0.5)}`. All three are those of `kosambi.fit_hyperparameters`.
         progress: whether to show a progress line; None shows it on a terminal.
         random_state: a seed, a generator or None.
 
-    After `fit`: `posterior_` (a `kosambi.Posterior` of standardised inputs, see `transform_inputs`, and of y in its
-    units), `report_` (how the draws were made), `fit_report_` (how hyperparameters were learned), `certificate_` (how
-    good the approximation is), `x_mean_`, `x_scale_`, `n_features_in_`, `feature_names_in_`.
+    After `fit`: `posterior_` (a `kosambi.Posterior` of `transform_inputs(X)`, and of y in its units), `kernel_` (in the
+    units of the columns), `report_` (how the draws were made), `fit_report_` (how hyperparameters were learned, from
+    standardised data), `certificate_` (how good the approximation is), `x_mean_`, `x_scale_`, `n_features_in_`,
+    `feature_names_in_`.
 
     >>> import numpy as np
     >>> from kosambi import ProjectedLangevinRegressor
@@ -84,6 +100,11 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         sampler: str | AbstractSampler = "auto",
         potential: str = "auto",
         warm_start: bool = False,
+        standardize: bool = True,
+        kernel_units: str = "input",
+        freeze: str | Sequence[str] = (),
+        tie: Sequence[Sequence[str]] = (),
+        priors: Mapping[str, AbstractHyperprior] | None = None,
         progress: bool | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -96,6 +117,11 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         self.sampler = sampler
         self.potential = potential
         self.warm_start = warm_start
+        self.standardize = standardize
+        self.kernel_units = kernel_units
+        self.freeze = freeze
+        self.tie = tie
+        self.priors = priors
         self.progress = progress
         self.random_state = random_state
 
@@ -133,7 +159,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         y = np.asarray(likelihood.check(y))
         likelihood = for_equal_observations(likelihood, y[weights > 0])
         units = (0.0, 1.0)
-        if in_units(likelihood, 0.0, 1.0) is not None:
+        if standardizes_target(self, likelihood):
             location, scale = location_and_scale(y[weights > 0], weights[weights > 0])
             units = (float(location), float(scale))
             check_units(y, units[1])
@@ -161,8 +187,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         return self
 
     def _source_model(self, likelihood: AbstractLikelihood, found: Survey) -> SourceModel:
-        is_real = in_units(likelihood, 0.0, 1.0) is not None
-        units = (found.y_mean, found.y_scale) if is_real else (0.0, 1.0)
+        units = (found.y_mean, found.y_scale) if standardizes_target(self, likelihood) else (0.0, 1.0)
         return SourceModel(self._in_standard_units(likelihood, units), units)
 
     def _in_standard_units(self, likelihood: AbstractLikelihood, units: tuple[float, float]) -> AbstractLikelihood:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel
 from kosambi.learning import FitReport
+from kosambi.learning.hyperpriors import AbstractHyperprior
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import Posterior
 from kosambi.samplers import AbstractSampler
@@ -47,6 +48,11 @@ class SavedEstimator:
     """How NumPy writes the type of the labels."""
     labels: tuple[str, ...] | None
     warm_start: bool = False
+    standardize: bool = True
+    kernel_units: str = "input"
+    freeze: str | tuple[str, ...] | list[str] = ()
+    tie: tuple[Any, ...] | list[Any] = ()
+    priors: dict[str, AbstractHyperprior] | None = None
 
     @property
     def problem(self) -> str | None:

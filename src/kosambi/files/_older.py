@@ -11,7 +11,8 @@ versions that must go on loading.
     version 5    averages over hyperparameters
     version 6    a target may be of rows that were read as a stream
     version 7    an estimator may begin where its last fit ended
-    version 8    a report may be of mini-batches of rows
+    version 8    an estimator's kernel is in the units of its columns, unless it says otherwise, and a report may be of
+                 mini-batches of rows
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ REMOVED: Mapping[str, frozenset[str]] = {
 }
 """Fields that are no more; what a file holds there is left aside."""
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "estimators.SavedEstimator": {"n_neighbors": 0},
+    "estimators.SavedEstimator": {
+        "n_neighbors": 0,
+        "kernel_units": "standardized",
+        "freeze": {"tuple": []},
+        "tie": {"tuple": []},
+    },
     "hyperparameters.FitReport": {"priors": {"dict": []}},
     "posterior.Posterior": {"mode_share": 1.0},
     "samplers.MALA": {"max_substeps": 4},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,8 @@ from kosambi import plots
 from kosambi.page._facts import Facts
 from kosambi.page._html import Markup, section, tag
 from kosambi.page._svg import SMALL, WIDE, drawable, figure
-from kosambi.plots.average import Effect, averaged, influences
+from kosambi.plots.average import FEW_VALUES, Effect, averaged, influences
+from kosambi.plots.categories import averaged_category, categories, influence
 from kosambi.plots.effects import draw_effect
 from kosambi.plots.predictions import interval
 
@@ -25,20 +27,28 @@ def effects_section(facts: Facts, numbers: Iterator[int]) -> Markup:
     if len(facts.names) == 1:
         picture = _single(facts, numbers) if facts.posterior.likelihood.num_latents == 1 else _several(facts, numbers)
         return section("effects", "The function", tag("div", picture, class_="lead"))
+    coded = categories(facts.names, facts.x)
+    in_one = {column for category in coded for column in category.columns}
+    found = [(each.name, averaged_category(facts.estimator, facts.x, each)) for each in coded]
+    ranked = [(influence(effect), name, effect) for name, effect in found]
     variances = influences(facts.estimator, facts.x)
-    order = np.argsort(-variances, kind="stable")
-    effects = [averaged(facts.estimator, facts.x, int(d)) for d in order[:MAX_EFFECTS]]
+    order = [int(d) for d in np.argsort(-variances, kind="stable") if d not in in_one]
+    ranked += [(variances[d], facts.names[d], averaged(facts.estimator, facts.x, d)) for d in order[:MAX_EFFECTS]]
+    ranked = sorted(ranked, key=lambda each: -each[0])[:MAX_EFFECTS]
+    effects = [effect for _, _, effect in ranked]
     # One scale for all, so that an input without effect looks like one.
     low, high = min(effect.lower.min() for effect in effects), max(effect.upper.max() for effect in effects)
     limits = low - 0.05 * (high - low), high + 0.05 * (high - low)
-    pictures = [_effect(facts, effect, rank, limits, numbers) for rank, effect in enumerate(effects, start=1)]
+    pictures = [
+        _effect(facts, name, effect, rank, limits, numbers) for rank, (_, name, effect) in enumerate(ranked, start=1)
+    ]
     words = (
         "Each picture sets one input to its values in turn and averages the prediction over training rows; the input "
         "that moves it most comes first, and all have one scale. The band holds the averaged function at each value "
         "with probability 95 %, thin lines are functions drawn from the posterior, and marks below are training rows. "
         "Inputs that go together in the data are taken apart here, so an average may use rows that do not occur."
     )
-    left = len(order) - len(pictures)
+    left = len(order) + len(coded) - len(pictures)
     rest = (
         f"{left} input{'s' if left > 1 else ''} with less effect {'are' if left > 1 else 'is'} left out."
         if left
@@ -47,19 +57,48 @@ def effects_section(facts: Facts, numbers: Iterator[int]) -> Markup:
     return section(
         "effects",
         "What each input does",
+        _surface(facts, numbers),
         tag("p", words),
         tag("div", *pictures, class_="grid"),
         None if rest is None else tag("p", rest),
     )
 
 
-def _effect(facts: Facts, effect: Effect, rank: int, limits: tuple[float, float], numbers: Iterator[int]) -> Markup:
-    name = facts.names[effect.column]
+def _surface(facts: Facts, numbers: Iterator[int]) -> Markup | None:
+    """A map of the prediction over two inputs; none where that is not one number, or an input has few values."""
+    likelihood = facts.posterior.likelihood
+    is_one = likelihood.num_latents == 1 or not facts.has_labels
+    if len(facts.names) != 2 or not is_one or any(len(np.unique(column)) <= FEW_VALUES for column in facts.x.T):
+        return None
+    first, second = facts.names
+    label = facts.classes[-1] if len(facts.classes) == 2 else None
+    what = f"the mean of {facts.target}" if label is None else f"the probability of {label}"
 
     def draw(axes: Any) -> None:
-        draw_effect(effect, drawable(name), [drawable(c) for c in facts.classes], axes=axes).set_ylim(*limits)
+        plots.surface(facts.estimator, axes=axes)
+        title = f"mean of {drawable(facts.target)}" if label is None else f"P({drawable(label)})"
+        axes.set(xlabel=plots.plain(drawable(first)), ylabel=plots.plain(drawable(second)), title=plots.plain(title))
 
-    low, high = effect.values[0], effect.values[-1]
+    caption = (
+        f"Over {first} and {second}: {what}. Dots are training rows; where there are none, the map says what the model "
+        "supposes there."
+    )
+    return tag("div", figure(next(numbers), WIDE, draw, f"A map of {what}.", caption), class_="lead")
+
+
+def _effect(
+    facts: Facts, name: str, effect: Effect, rank: int, limits: tuple[float, float], numbers: Iterator[int]
+) -> Markup:
+    def draw(axes: Any) -> None:
+        target, classes = drawable(facts.target), [drawable(c) for c in facts.classes]
+        shown = dataclasses.replace(effect, levels=tuple(drawable(level) for level in effect.levels))
+        draw_effect(shown, drawable(name), classes, target=target, axes=axes).set_ylim(*limits)
+
+    low, high = f"{effect.values[0]:.4g}", f"{effect.values[-1]:.4g}"
+    if effect.levels:
+        by_mean = np.argsort(np.ptp(effect.mean, axis=0))[-1]
+        order = np.argsort(effect.mean[:, by_mean], kind="stable")
+        low, high = effect.levels[order[0]], effect.levels[order[-1]]
     if effect.num_lines == 1:
         quantity = _quantity(facts, effect)
         moves = f"the average of {quantity} lies between {effect.mean.min():.4g} and {effect.mean.max():.4g}"
@@ -67,7 +106,7 @@ def _effect(facts: Facts, effect: Effect, rank: int, limits: tuple[float, float]
         k = int(np.argmax(np.ptp(effect.mean, axis=0)))
         ends = f"between {effect.mean[:, k].min():.3g} and {effect.mean[:, k].max():.3g}"
         moves = f"the probability of {facts.classes[k]} moves most, {ends}"
-    caption = f"{rank}. {name}: from {low:.4g} to {high:.4g} {moves}."
+    caption = f"{rank}. {name}: from {low} to {high} {moves}."
     return figure(next(numbers), SMALL, draw, f"Averaged effect of {name}.", caption)
 
 

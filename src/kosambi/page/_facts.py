@@ -82,8 +82,8 @@ class Facts:
         return list(dict.fromkeys(said))
 
 
-def gathered(estimator: Any, X: ArrayLike | None, y: ArrayLike | None) -> Facts:
-    """The facts of an estimator, with held-out data if there are any."""
+def gathered(estimator: Any, X: ArrayLike | None, y: ArrayLike | None, target: str | None = None) -> Facts:
+    """The facts of an estimator, with held-out data if there are any; `target` is what y is called."""
     if not hasattr(estimator, "posterior_") or not hasattr(estimator, "predict_distribution"):
         raise InputError(
             "`estimator` must be a fitted `ProjectedLangevinRegressor` or `ProjectedLangevinClassifier`. Got "
@@ -111,7 +111,7 @@ def gathered(estimator: Any, X: ArrayLike | None, y: ArrayLike | None) -> Facts:
     return Facts(
         estimator=estimator,
         names=names,
-        target="y" if getattr(y, "name", None) is None else str(y.name),  # type: ignore[union-attr]
+        target=str(getattr(y, "name", None) or "y") if target is None else target,
         classes=[str(name) for name in getattr(estimator, "classes_", ())],
         x=x,
         held_out=None if X is None or y is None else _held_out(estimator, x, X, y),

@@ -156,8 +156,10 @@ def _labels(facts: Facts) -> dict[str, str]:
 def _row(facts: Facts, parameter: Parameter, i: int) -> list[Child]:
     value, column = float(np.ravel(parameter.value)[i]), parameter.columns[i] if parameter.columns else None
     raw = ""
-    if parameter.is_length and (column is not None or len(facts.names) == 1):
-        raw = f"{value * float(facts.estimator.x_scale_[column or 0]):.4g}"
+    scales = np.asarray(facts.estimator.x_scale_)
+    # One length for several columns has units of its own only where these were divided by the same number.
+    if parameter.is_length and (column is not None or np.all(scales == scales[0])):
+        raw = f"{value * float(scales[column or 0]):.4g}"
     name = "all" if parameter.is_length else ""
     return [
         parameter.entry(i),

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from kosambi._core.parameters import parameters as model_parameters
+from kosambi.kernels import Periodic
 from kosambi.page._facts import Facts
 
 MOST_NUMBERS = 200
@@ -62,6 +63,7 @@ def parameters(facts: Facts) -> list[Parameter]:
             active = getattr(p.owner, "active_dims", None)
             columns = tuple(range(len(facts.names))) if active is None else tuple(active)
         columns = columns if len(columns) == value.size else ()
-        is_length = p.field in ("lengthscale", "period")
+        # The lengthscale of a periodic kernel is a part of its period and has no unit.
+        is_length = p.field == "period" or (p.field == "lengthscale" and not isinstance(p.owner, Periodic))
         found.append(Parameter(p.name, value, columns, is_length, frozen, at_bound))
     return found

@@ -34,6 +34,7 @@ def render(
     title: str | None = None,
     source: str | None = None,
     date: str | None = None,
+    target: str | None = None,
 ) -> str:
     """The page about a fitted estimator as one HTML text.
 
@@ -48,6 +49,7 @@ def render(
         title: the heading; made from the kind of model when None.
         source: where the data come from, shown below the title.
         date: a date to show; none when None, because nothing else on the page changes with time.
+        target: what y is called; the name of a series, or "y", when None.
 
     >>> import numpy as np, kosambi as ko
     >>> x = np.linspace(0.0, 6.0, 40)[:, None]
@@ -55,10 +57,10 @@ def render(
     >>> ko.page.render(model, title="A <sine>").splitlines()[0]
     '<!doctype html>'
     """
-    for name, value in (("title", title), ("source", source), ("date", date)):
+    for name, value in (("title", title), ("source", source), ("date", date), ("target", target)):
         if value is not None and not isinstance(value, str):
             raise InputError(f"`{name}` must be text or None. Got {value!r}.")
-    facts = gathered(estimator, X, y)
+    facts = gathered(estimator, X, y, target)
     numbers = itertools.count(1)
     parts = {
         "Predictions": predictions_section(facts, numbers),

@@ -21,6 +21,7 @@ def write(
     title: str | None = None,
     source: str | None = None,
     date: str | None = None,
+    target: str | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write the page about a fitted estimator to one HTML file, and return its path.
@@ -35,6 +36,7 @@ def write(
         title: the heading.
         source: where the data come from.
         date: a date to show.
+        target: what y is called.
         overwrite: whether to replace a file of that name.
 
     Raises:
@@ -53,7 +55,7 @@ def write(
     place = Path(path)
     # Before the work, and again after it.
     _refuse(place, overwrite)
-    text = render(estimator, X, y, title=title, source=source, date=date)
+    text = render(estimator, X, y, title=title, source=source, date=date, target=target)
     _refuse(place, overwrite)
     try:
         write_atomically(place, text)

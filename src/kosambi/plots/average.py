@@ -50,6 +50,8 @@ class Effect:
     """Whether observations are labels, so that averages are probabilities."""
     is_response: bool
     """Whether E[y | f] was averaged; otherwise f itself, where that is not known."""
+    levels: tuple[str, ...] = ()
+    """Names of the values, of a category."""
 
     @property
     def num_lines(self) -> int:
@@ -69,7 +71,6 @@ def averaged(
     random_state: int = 0,
 ) -> Effect:
     """The effect of a column; see `kosambi.plots.partial_effect` for the arguments."""
-    likelihood = estimator.posterior_.likelihood
     data, rows = X[:, column], X[spread(len(X), max_rows)]
     # With one column the rows do not differ once it is set.
     rows = rows[:1] if X.shape[1] == 1 else rows
@@ -77,8 +78,35 @@ def averaged(
     is_few = len(distinct) <= FEW_VALUES
     low, high = np.quantile(data, [0.01, 0.99])
     values = distinct if is_few else np.linspace(low, high, num_points)
-    inputs = as_fitted(estimator, with_values(rows, column, values))
-    shape = len(values), len(rows)
+    return averaged_inputs(
+        estimator,
+        with_values(rows, column, values),
+        column=column,
+        values=values,
+        data=data,
+        is_few=is_few,
+        coverage=coverage,
+        num_samples=num_samples,
+        random_state=random_state,
+    )
+
+
+def averaged_inputs(
+    estimator: Any,
+    table: Float[np.ndarray, "K D"],
+    *,
+    column: int,
+    values: Float[np.ndarray, " G"],
+    data: Float[np.ndarray, " N"],
+    is_few: bool,
+    levels: tuple[str, ...] = (),
+    coverage: float,
+    num_samples: int | None,
+    random_state: int,
+) -> Effect:
+    """The effect whose rows are in `table`, as many for each of the values, value after value."""
+    likelihood = estimator.posterior_.likelihood
+    inputs, shape = as_fitted(estimator, table), (len(values), len(table) // len(values))
     response, is_response = _responses(estimator, inputs, num_samples, random_state)
     draws = _lines(response.reshape(len(response), *shape, *response.shape[2:]).mean(axis=2), 2)
     mean = draws.mean(axis=0)
@@ -98,6 +126,7 @@ def averaged(
         is_few=is_few,
         has_labels=likelihood.num_labels is not None,
         is_response=is_response,
+        levels=levels,
     )
 
 

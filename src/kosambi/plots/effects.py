@@ -10,6 +10,7 @@ from kosambi._core.checks import as_count, as_few, as_level
 from kosambi._core.types import ArrayLike
 from kosambi.errors import InputError
 from kosambi.plots.average import Effect, averaged
+from kosambi.plots.categories import averaged_category, categories
 from kosambi.plots.style import (
     BLACK,
     BLUE,
@@ -25,6 +26,8 @@ from kosambi.plots.style import (
 
 # Marks of the rug; more would be a bar.
 _MAX_MARKS = 300
+# Characters below the axis, above which names of levels are written aslant.
+_LONG = 28
 
 
 def partial_effect(
@@ -54,7 +57,8 @@ def partial_effect(
     Arguments:
         estimator: a fitted `ProjectedLangevinRegressor` or `ProjectedLangevinClassifier`.
         X: (N, D), the rows to average over, in the units of the fit; an array or a data frame.
-        feature: the column, by number or name.
+        feature: the column, by number or name; of columns `city=Bonn`, `city=Ulm` that code one category, its name,
+            `city`, for the levels beside each other.
         label: which class to draw, from 0; all when None, and 1 of two.
         coverage: the probability of the band, between 0 and 1.
         num_points: how many values of the column.
@@ -71,18 +75,21 @@ def partial_effect(
     'x0'
     """
     array, names = as_columns(estimator, X)
-    effect = averaged(
-        estimator,
-        array,
-        as_column_number(feature, names),
-        coverage=as_level("coverage", coverage),
-        num_points=as_count("num_points", num_points),
-        max_rows=as_count("max_rows", max_rows),
-        num_samples=None if num_samples is None else as_count("num_samples", num_samples),
-        random_state=random_state,
-    )
+    options: dict[str, Any] = {
+        "coverage": as_level("coverage", coverage),
+        "max_rows": as_count("max_rows", max_rows),
+        "num_samples": None if num_samples is None else as_count("num_samples", num_samples),
+        "random_state": random_state,
+    }
+    points = as_count("num_points", num_points)
+    coded = {category.name: category for category in categories(names, array)}
+    if isinstance(feature, str) and feature in coded and feature not in names:
+        name, effect = feature, averaged_category(estimator, array, coded[feature], **options)
+    else:
+        column = as_column_number(feature, names)
+        name, effect = names[column], averaged(estimator, array, column, num_points=points, **options)
     classes = [str(name) for name in getattr(estimator, "classes_", range(effect.num_lines))]
-    return draw_effect(effect, names[effect.column], classes, label=label, num_draws=num_draws, axes=axes)
+    return draw_effect(effect, name, classes, label=label, num_draws=num_draws, axes=axes)
 
 
 def draw_effect(
@@ -92,9 +99,10 @@ def draw_effect(
     *,
     label: int | None = None,
     num_draws: int = 5,
+    target: str = "y",
     axes: Axes | None = None,
 ) -> Axes:
-    """An effect that has been computed."""
+    """An effect that has been computed; `target` is what y is called."""
     shown = _as_lines(effect, label, classes)
     drawn = effect.draws[spread(len(effect.draws), as_few("num_draws", num_draws))] if num_draws else effect.draws[:0]
     axes = as_axes(axes, (4.4, 3.2))
@@ -119,9 +127,11 @@ def draw_effect(
     edge = axes.get_xaxis_transform()
     axes.plot(inside, np.zeros_like(inside), ls="", marker=2, ms=5, mew=0.6, color=BLACK, alpha=0.5, transform=edge)
     if effect.is_few:
-        axes.set_xticks(effect.values, [f"{value:.6g}" for value in effect.values])
+        words = [plain(level) for level in effect.levels] or [f"{value:.6g}" for value in effect.values]
+        is_long = sum(map(len, words)) > _LONG
+        axes.set_xticks(effect.values, words, rotation=35 if is_long else 0, ha="right" if is_long else "center")
         axes.margins(x=0.15)
-    axes.set(xlabel=plain(name), ylabel=plain(_response(effect, classes, shown)))
+    axes.set(xlabel=plain(name), ylabel=plain(_response(effect, classes, shown, target)))
     axes.legend(fontsize="small", frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     return axes
 
@@ -139,9 +149,9 @@ def _as_lines(effect: Effect, label: int | None, classes: list[str]) -> list[int
     return [label] if effect.num_lines > 1 else [0]
 
 
-def _response(effect: Effect, classes: list[str], shown: list[int]) -> str:
+def _response(effect: Effect, classes: list[str], shown: list[int], target: str) -> str:
     if not effect.has_labels:
-        return "E[y | f], averaged" if effect.is_response else "f, averaged"
+        return f"E[{target} | f], averaged" if effect.is_response else "f, averaged"
     if effect.num_lines == 1:
-        return f"P(y = {classes[-1]})" if len(classes) == 2 else "mean label"
-    return f"P(y = {classes[shown[0]]})" if len(shown) == 1 else "probability"
+        return f"P({target} = {classes[-1]})" if len(classes) == 2 else "mean label"
+    return f"P({target} = {classes[shown[0]]})" if len(shown) == 1 else "probability"

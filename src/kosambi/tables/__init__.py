@@ -4,8 +4,12 @@
 
 A `Schema` remembers every choice that was made from the training table (which columns, which levels, what stands for a
 missing value), so that new rows are coded the same way. It is plain JSON. Reading needs pandas:
-`pip install kosambi[cli]`.
+`pip install kosambi[cli]`. `TableTransformer` is the same for a data frame, as a step of a scikit-learn pipeline.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from kosambi.tables._bad_rows import first_of, listed
 from kosambi.tables._guard import guarded, guarded_table, unguarded_table
@@ -19,10 +23,14 @@ from kosambi.tables._target import Target, read_target
 from kosambi.tables._typed import check_complete, kind_of, typed, without_row_numbers
 from kosambi.tables._witnesses import Witnesses, gathered_rows
 
+if TYPE_CHECKING:
+    from kosambi.tables._transformer import TableTransformer
+
 __all__ = [
     "Column",
     "Schema",
     "TableSource",
+    "TableTransformer",
     "Target",
     "Witnesses",
     "as_known",
@@ -49,3 +57,12 @@ __all__ = [
     "units_of",
     "without_row_numbers",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TableTransformer":
+        # Here, so that whoever reads a table need not wait for scikit-learn.
+        from kosambi.tables._transformer import TableTransformer
+
+        return TableTransformer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
