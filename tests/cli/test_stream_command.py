@@ -103,4 +103,7 @@ def test_what_a_stream_cannot_have_is_refused(cli, path, tmp_path):
     common = ("fit", path, "--target", "y", "--out", tmp_path / "run")
     for options in (("--memory", "much"), ("--memory", "2GB", "--max-rows", 10), ("--memory", "2GB", "--neighbors", 5)):
         assert cli(*common, *options).exit_code == 2
+    for options in (("--process-id", 0), ("--distributed", "--max-rows", 10)):
+        assert cli(*common, *options).exit_code == 2
+    assert cli(*common, "--distributed", "--coordinator", "nowhere").exit_code == 3
     assert "needed for" in cli(*common, "--memory", "1MB", "--impute", "--no-report").output

@@ -125,9 +125,10 @@ def test_a_survey_of_shares_is_that_of_all_rows(monkeypatch, sources, count, nam
             assert (each.num_rows, each.num_counted, each.total_weight) == (N, alone.num_counted, alone.total_weight), (
                 name
             )
-            np.testing.assert_allclose(each.x_mean, np.average(X, axis=0, weights=WEIGHTS), rtol=1e-12, atol=1e-14)
-            np.testing.assert_allclose(each.x_scale, alone.x_scale, rtol=1e-12)
-            np.testing.assert_allclose([each.y_mean, each.y_scale], [alone.y_mean, alone.y_scale], rtol=1e-12)
+            np.testing.assert_allclose(each.x_mean, np.average(X, axis=0, weights=WEIGHTS), atol=1e-12)
+            # Bit for bit, so that what is learned from standardised rows is the same.
+            np.testing.assert_array_equal([each.x_mean, each.x_scale], [alone.x_mean, alone.x_scale])
+            assert (each.y_mean, each.y_scale) == (alone.y_mean, alone.y_scale)
             np.testing.assert_array_equal(each.sample.rows, alone.sample.rows)
             np.testing.assert_array_equal(each.sample.x, alone.sample.x)
             np.testing.assert_array_equal([each.lowest, each.highest], [alone.lowest, alone.highest])

@@ -232,7 +232,7 @@ def fit(
         if not distributed and where != (None, None, None):
             raise typer.BadParameter("--coordinator, --num-processes and --process-id need --distributed.")
         if distributed:
-            quiet = _begin(*where) or quiet
+            quiet = _fit.meet(*where) or quiet
         request = _fit.FitRequest(
             rows,
             out,
@@ -247,14 +247,6 @@ def fit(
         record = _fit.fit(request, _screen.Screen(quiet=quiet, as_json=as_json))
         if strict and not record["fit"]["converged"]:
             raise typer.Exit(NOT_CONVERGED)
-
-
-def _begin(coordinator: str | None, num_processes: int | None, process_id: int | None) -> bool:
-    """Meet the other processes; returns whether this one is not the first, and so has little to say."""
-    from kosambi.parallel import initialize, processes
-
-    initialize(coordinator, num_processes, process_id)
-    return processes().index > 0
 
 
 @app.command(epilog=EPILOG)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from kosambi.cli._predictions import prediction_table
 from kosambi.cli._screen import Screen
 from kosambi.cli._stream import StreamData, load_stream
 from kosambi.errors import FileError, InputError, printable
-from kosambi.parallel import processes
+from kosambi.parallel import initialize, processes
 from kosambi.tables import guarded_table
 
 CLASSIFICATION = ("bernoulli", "categorical")
@@ -52,6 +53,19 @@ def fit(request: FitRequest, screen: Screen) -> dict[str, Any]:
     with group.together():
         group.check_same(_options(request), "Give all of them the same options.")
         return _fit(request, screen, group)
+
+
+def meet(coordinator: str | None, num_processes: int | None, process_id: int | None) -> bool:
+    """Meet the other processes; returns whether this one is not the first, and so has little to say."""
+    # Gloo says on stdout whom it has met, where only results belong.
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        initialize(coordinator, num_processes, process_id)
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
+    return processes().index > 0
 
 
 def _options(request: FitRequest) -> dict[str, object]:
