@@ -103,7 +103,8 @@ def to_free(support: str, value: np.ndarray) -> np.ndarray:
 def from_free(support: str, free: Array) -> Array:
     """The inverse of `to_free`; traceable."""
     if support == "positive":
-        return jnp.exp(free)
+        # Numbers that are known are not worth a program for each of their shapes.
+        return np.asarray(np.exp(free)) if isinstance(free, np.ndarray) else jnp.exp(free)
     if support == "unit":
         return jax.nn.sigmoid(free)
     if support == "increasing":
