@@ -11,6 +11,7 @@ versions that must go on loading.
     version 5    averages over hyperparameters
     version 6    a target may be of rows that were read as a stream
     version 7    an estimator may begin where its last fit ended
+    version 8    several outputs: Gaussian noise may be that of groups of rows
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """Rises when older versions of kosambi could not read what is written now."""
 OLDEST_VERSION = 1
 """The oldest format that is read."""

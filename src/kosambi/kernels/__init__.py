@@ -14,7 +14,7 @@ from kosambi.kernels.base import (
     Sum,
     scaled,
 )
-from kosambi.kernels.coregionalization import Coregionalization, coregionalizations, with_output_scales
+from kosambi.kernels.coregionalization import Coregionalization, coregionalizations
 from kosambi.kernels.linear import Linear
 from kosambi.kernels.periodic import Periodic
 from kosambi.kernels.radial import AbstractMatern, Matern12, Matern32, Matern52, SquaredExponential
@@ -47,5 +47,4 @@ __all__ = [
     "column_scales",
     "coregionalizations",
     "scaled",
-    "with_output_scales",
 ]

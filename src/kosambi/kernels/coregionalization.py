@@ -15,7 +15,7 @@ A sum of such products, each with a kernel of its own, is the linear model of co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -126,11 +126,6 @@ class Coregionalization(AbstractFinite):
             return with_fields(self, loadings=loadings)
         return with_fields(self, loadings=loadings, own_variance=np.asarray(self.own_variance * factor))
 
-    def with_scales(self, scales: Float[np.ndarray, " P"]) -> Coregionalization:
-        """The covariance of outputs that are multiplied by `scales`."""
-        own = None if self.own_variance is None else np.asarray(self.own_variance) * np.square(scales)
-        return Coregionalization(np.asarray(self.loadings) * scales[:, None], own, column=self.column)
-
     def finite_features(self, x: Float[Array, "N D"]) -> Float[Array, "N F"]:
         """Rows of [L, diag(√κ)]."""
         features = self.loadings
@@ -162,30 +157,3 @@ def coregionalizations(kernel: AbstractKernel) -> list[Coregionalization]:
     if isinstance(kernel, AbstractCombination):
         return [found for part in kernel.kernels for found in coregionalizations(part)]
     return [kernel] if isinstance(kernel, Coregionalization) else []
-
-
-def with_output_scales(kernel: AbstractKernel, scales: Float[np.ndarray, " P"]) -> Any:
-    """The kernel of outputs that are multiplied by `scales`, where each term of it has a `Coregionalization`.
-
-    >>> import numpy as np, kosambi as ko
-    >>> kernel = ko.kernels.Coregionalization([[1.0], [1.0]]) * ko.kernels.Matern52(active_dims=[0])
-    >>> ko.kernels.with_output_scales(kernel, np.array([1.0, 3.0]))([[0.0, 1.0]])
-    array([[9.]])
-    """
-    if isinstance(kernel, Coregionalization):
-        return kernel.with_scales(scales)
-    if not isinstance(kernel, AbstractCombination):
-        raise InputError(
-            f"`{type(kernel).__name__}` is the same for all outputs. Multiply each term of a kernel of several outputs "
-            "by a `Coregionalization`."
-        )
-    parts = list(kernel.kernels)
-    if kernel.symbol == "+":
-        parts = [with_output_scales(part, scales) for part in parts]
-    else:
-        # One factor takes the scales up.
-        at = [i for i, part in enumerate(parts) if coregionalizations(part)]
-        if not at:
-            raise InputError("A term of the kernel has no `Coregionalization`. Multiply it by one.")
-        parts[at[0]] = with_output_scales(parts[at[0]], scales)
-    return with_fields(kernel, kernels=tuple(parts))

@@ -125,6 +125,13 @@ class JointPrediction:
         every = -0.5 * (np.sum(np.square(white), axis=2) + log_determinant + constant)
         return np.logaddexp.reduce(every, axis=0) - np.log(len(every))
 
+    def in_units(self, location: ArrayLike, scale: ArrayLike) -> JointPrediction:
+        """The distribution of location + scale·y, both (P,)."""
+        shift, factor = (np.broadcast_to(np.asarray(each), self.num_outputs) for each in (location, scale))
+        number = self.component_means.shape[1]
+        moved = _moved(self.marginals, np.tile(shift, number), np.tile(factor, number))
+        return JointPrediction(moved, self.component_covariance * np.outer(factor, factor), self.noise * factor)
+
     def __repr__(self) -> str:
         count = self.component_means.shape
         return f"JointPrediction({count[1]} inputs, {count[2]} outputs, {count[0]} components)"
@@ -174,6 +181,15 @@ def predict(posterior: Posterior, x_new: ArrayLike, *, noise: ArrayLike | None =
     times = len(every[0].component_means)
     averaged = AveragedPrediction(tuple(every))
     return JointPrediction(averaged, np.tile(covariance, (times, 1, 1, 1)), np.tile(np.stack(noises), (times, 1)))
+
+
+def _moved(cells: Prediction, shift: Float[np.ndarray, " C"], factor: Float[np.ndarray, " C"]) -> Prediction:
+    """The prediction of shift + factor·y."""
+    if isinstance(cells, AveragedPrediction):
+        return AveragedPrediction(tuple(_moved(part, shift, factor) for part in cells.parts))
+    likelihood = Gaussian(np.asarray(cells.likelihood.noise) * factor)  # type: ignore[attr-defined]
+    parts = shift + factor * cells.component_means, factor * cells.component_deviation, cells.support
+    return Prediction(likelihood, *parts, cells.warnings)
 
 
 def _noise(posterior: Posterior, number: int, given: ArrayLike | None) -> Float[np.ndarray, " P"]:

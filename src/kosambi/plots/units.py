@@ -60,6 +60,11 @@ def view(name: str, model: Any, x_mean: float = 0.0, x_scale: float = 1.0) -> Vi
             f"`plots.{name}` needs a posterior or a fitted estimator. Got {type(model).__name__}. Use `kosambi.infer`, "
             "or call `fit` first."
         )
+    if getattr(model, "n_outputs_", 1) > 1:
+        raise InputError(
+            f"`plots.{name}` is of one output, and this estimator has {model.n_outputs_}. Draw `model.predict` and "
+            "`model.predict_interval`, whose columns are the outputs."
+        )
     if x_mean != 0.0 or scale != 1.0:
         raise InputError("`x_mean` and `x_scale` are those of the estimator that was given. Leave them out.")
     columns = len(np.atleast_1d(model.x_mean_))
