@@ -175,6 +175,7 @@ def infer(
     Interruption(on_interrupt)
     observations = likelihood.check(y)
     chosen_prior = _with_background(_as_prior(prior), background)
+    chosen_prior.kernel.check_inputs(np.asarray(x))
     asked = as_neighbors("num_neighbors", num_neighbors)
     is_near = potential == NEIGHBORS or (isinstance(asked, int) and asked > 0)
     number = inducing.as_num_inducing("num_inducing", num_inducing, allow_none=is_near)
