@@ -30,8 +30,7 @@ from kosambi.learning.num_neighbors import (
     of_all_rows,
 )
 from kosambi.likelihoods import AbstractLikelihood
-from kosambi.outputs import as_rows, is_matrix
-from kosambi.outputs.stacking import without_neighbors
+from kosambi.outputs.stacking import as_rows, is_matrix, without_neighbors
 from kosambi.posterior import Posterior
 from kosambi.posterior.carried import carried
 from kosambi.posterior.doubled import scores_beside

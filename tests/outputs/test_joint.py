@@ -129,7 +129,8 @@ def test_functions_of_the_posterior_have_the_joint_covariance(posterior, joint):
     for i in range(4):
         assert _fits(values[:, i], joint.mean[i], joint.latent_covariance[i])
         wrong = np.array(joint.latent_covariance[i])
-        wrong[0, 1] = wrong[1, 0] = -wrong[0, 1] + 0.3 * np.sqrt(wrong[0, 0] * wrong[1, 1])
+        scale = np.sqrt(wrong[0, 0] * wrong[1, 1])
+        wrong[0, 1] = wrong[1, 0] = (-0.6 if wrong[0, 1] > 0 else 0.6) * scale
         assert not _fits(values[:, i], joint.mean[i], wrong)
 
 

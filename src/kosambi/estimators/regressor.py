@@ -19,7 +19,7 @@ from kosambi.estimators._several import SeveralOutputs, several
 from kosambi.estimators._source import SourceModel, is_source
 from kosambi.kernels import AbstractKernel
 from kosambi.likelihoods import AbstractLikelihood
-from kosambi.outputs import is_matrix
+from kosambi.outputs.stacking import is_matrix
 from kosambi.posterior import Prediction
 from kosambi.samplers import AbstractSampler
 from kosambi.sources import Survey

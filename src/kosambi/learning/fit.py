@@ -44,7 +44,7 @@ from kosambi.learning.task import AbstractStrategy, Found, Task
 from kosambi.learning.with_points import WithPoints
 from kosambi.learning.without_points import WithoutPoints
 from kosambi.likelihoods import AbstractLikelihood
-from kosambi.outputs import as_rows, is_matrix
+from kosambi.outputs.stacking import as_rows, is_matrix
 from kosambi.priors import AbstractPrior, GaussianProcess
 from kosambi.target.evidence import check_density
 from kosambi.target.target import as_weights, check_length

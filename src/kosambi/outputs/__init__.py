@@ -6,6 +6,6 @@ rows. `infer` and `fit_hyperparameters` take y of shape (N, P) and do this by th
 """
 
 from kosambi.outputs.joint import JointPrediction, predict
-from kosambi.outputs.stacking import Cells, as_rows, every_cell, is_matrix, stack
+from kosambi.outputs.stacking import Cells, every_cell, stack
 
-__all__ = ["Cells", "JointPrediction", "as_rows", "every_cell", "is_matrix", "predict", "stack"]
+__all__ = ["Cells", "JointPrediction", "every_cell", "predict", "stack"]
