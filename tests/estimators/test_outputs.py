@@ -115,6 +115,8 @@ def test_bad_input_is_refused_with_the_remedy(model):
         ProjectedLangevinRegressor().fit(X, Y, checkpoint="folder")
     with pytest.raises(ko.errors.InputError, match="is of one output"):
         ko.plots.posterior(model)
+    with pytest.raises(ko.errors.InputError, match="is of one output"):
+        ko.plots.partial_effect(model, X, 0)
     with pytest.raises(ValueError, match="infinity"):
         ProjectedLangevinRegressor().fit(X, np.where(np.isnan(Y), np.inf, Y))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

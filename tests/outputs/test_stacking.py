@@ -110,3 +110,20 @@ def test_bad_input_is_refused_with_the_remedy():
     posterior = ko.infer(key, k.Matern52(), ko.likelihoods.Gaussian(0.1), X[:5], Y[:5, 0], num_inducing=3)
     with pytest.raises(ko.errors.InputError, match="Coregionalization` on the last column"):
         ko.outputs.predict(posterior, X)
+
+
+@pytest.mark.slow
+def test_averages_over_hyperparameters_are_mixtures_of_joint_distributions():
+    gaussian = ko.likelihoods.Gaussian([0.1, 0.5])
+    options = {"freeze": "kernel.1.variance", "num_restarts": 0, "num_draws": 4}
+    report = ko.fit_hyperparameters(jax.random.key(0), KERNEL, gaussian, X, Y, **options)[2]
+    averaged = ko.average(jax.random.key(1), report.draws, X, Y, num_particles=8)
+    joint, new = ko.outputs.predict(averaged, X[:3]), Y[:3]
+    parts = [ko.outputs.predict(part, X[:3]) for part in averaged.components]
+    np.testing.assert_allclose(joint.mean, np.mean([part.mean for part in parts], axis=0), rtol=1e-10)
+    every = np.stack([part.log_density(new) for part in parts])
+    np.testing.assert_allclose(joint.log_density(new), np.logaddexp.reduce(every, axis=0) - np.log(4), rtol=1e-9)
+    within = np.mean([part.covariance for part in parts], axis=0)
+    away = np.stack([part.mean for part in parts]) - joint.mean
+    np.testing.assert_allclose(joint.covariance, within + np.einsum("knp,knq->npq", away, away) / 4, rtol=1e-9)
+    np.testing.assert_allclose(joint.in_units(0.0, 1.0).interval()[0], joint.interval()[0], rtol=1e-6)
