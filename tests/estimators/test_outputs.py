@@ -124,6 +124,8 @@ def test_bad_input_is_refused_with_the_remedy(model):
 
 
 @pytest.mark.slow
+# Rotated loadings say the same, so that a search ends with slopes along them.
+@pytest.mark.filterwarnings("ignore::kosambi.errors.HyperparameterWarning")
 def test_many_outputs_have_one_kernel_and_correlations_of_their_own():
     loadings = RNG.normal(size=(6, 2))
     g = np.column_stack([np.sin(X[:, 0]), np.cos(2.0 * X[:, 0])])
@@ -131,17 +133,16 @@ def test_many_outputs_have_one_kernel_and_correlations_of_their_own():
     model = ProjectedLangevinRegressor(hyperparameters="evidence").fit(X, y)
     (term,) = ko.kernels.coregionalizations(model.posterior_.prior.kernel)
     assert term.loadings.shape == (6, 2)
-    assert model.score(X, y) > 0.9
+    # Less than the noise.
+    assert np.sqrt(np.mean(np.square(model.predict(X) - g @ loadings.T))) < 0.09
 
 
 @pytest.mark.slow
-def test_an_output_that_is_known_elsewhere_is_predicted_better_than_alone(model):
-    truth = TRUTH[NEW[:, 0] > 0.0, 0]
-    alone = ProjectedLangevinRegressor("gaussian", "matern52", hyperparameters="evidence")
-    seen = ~np.isnan(Y[:, 0])
-    alone.fit(X[seen], Y[seen, 0])
-    right = NEW[NEW[:, 0] > 0.0]
-    errors = [
-        np.sqrt(np.mean(np.square(found - truth))) for found in (model.predict(right)[:, 0], alone.predict(right))
-    ]
-    assert errors[0] < 0.7 * errors[1]
+def test_an_output_that_is_known_elsewhere_is_predicted_better_than_alone():
+    gappy = FULL.copy()
+    gappy[X[:, 0] > 0.2, 0] = np.nan
+    seen, right = ~np.isnan(gappy[:, 0]), NEW[:, 0] > 0.5
+    together = ProjectedLangevinRegressor("gaussian", "matern52").fit(X, gappy).predict(NEW[right])[:, 0]
+    alone = ProjectedLangevinRegressor("gaussian", "matern52", hyperparameters="evidence").fit(X[seen], FULL[seen, 0])
+    errors = [np.sqrt(np.mean(np.square(found - TRUTH[right, 0]))) for found in (together, alone.predict(NEW[right]))]
+    assert errors[0] < 0.5 * errors[1]
