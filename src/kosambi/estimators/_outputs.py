@@ -4,8 +4,7 @@ With up to four outputs, as many latent functions as there are outputs, each wit
 
     f_p(x) = Σ_q L_pq g_q(x),   g_q ~ GP(0, k_q),
 
-which begins where the outputs are fitted each for itself, L = diag: the evidence of the outputs together is then no
-worse than that of the outputs apart. With more of them, or with a kernel that was given, one kernel for all, times
+where the search has the outputs as they are fitted each for itself, L = diag, among its starts. With more of them, or with a kernel that was given, one kernel for all, times
 LLᵀ + diag(κ), with the two strongest directions of the correlations between outputs as a start for L.
 """
 
