@@ -4,8 +4,9 @@ With up to four outputs, as many latent functions as there are outputs, each wit
 
     f_p(x) = Σ_q L_pq g_q(x),   g_q ~ GP(0, k_q),
 
-where the search has the outputs as they are fitted each for itself, L = diag, among its starts. With more of them, or with a kernel that was given, one kernel for all, times
-LLᵀ + diag(κ), with the two strongest directions of the correlations between outputs as a start for L.
+where the search has the outputs as they are fitted each for itself, L = diag, among its starts. With more of them, or
+with a kernel that was given, one kernel for all, times LLᵀ + diag(κ), with the two strongest directions of the
+correlations between outputs as a start for L.
 """
 
 from __future__ import annotations
