@@ -18,6 +18,7 @@ KERNELS = {
     "Periodic": k.Periodic(lengthscale=0.9, variance=0.8, period=[1.5, 2.5, 3.5]),
     "Linear": k.Linear(variance=[0.5, 1.0, 2.0]),
     "Constant": k.Constant(variance=0.3),
+    "Coregionalization": k.Coregionalization([[0.9, 0.2], [-0.4, 0.7]], own_variance=[0.3, 0.5], column=1),
     "Sum": k.Matern52(lengthscale=0.5) + k.Linear(variance=0.2) + 0.1,
     "Product": 2.0 * k.SquaredExponential(active_dims=[0]) * k.Periodic(period=2.0, active_dims=[1]) * k.Linear(),
 }

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kosambi import kernels as kernels
     from kosambi import learning as learning
     from kosambi import likelihoods as likelihoods
+    from kosambi import outputs as outputs
     from kosambi import page as page
     from kosambi import parallel as parallel
     from kosambi import plots as plots
@@ -87,6 +88,7 @@ _MODULES = {
     "learning": "learning",
     "likelihoods": "likelihoods",
     "measures": "priors.measures",
+    "outputs": "outputs",
     "page": "page",
     "parallel": "parallel",
     "plots": "plots",

@@ -20,6 +20,7 @@ from kosambi.kernels import AbstractKernel
 from kosambi.learning import Selection, select_inducing
 from kosambi.learning.chosen_points import beside_neighbors_of, points_among
 from kosambi.learning.num_neighbors import (
+    NEAR_ROWS_GAUSSIAN,
     PROCESS_FROM,
     are_replicated,
     as_neighbors,
@@ -29,6 +30,7 @@ from kosambi.learning.num_neighbors import (
     of_all_rows,
 )
 from kosambi.likelihoods import AbstractLikelihood
+from kosambi.outputs.stacking import as_rows, is_matrix, without_neighbors
 from kosambi.posterior import Posterior
 from kosambi.posterior.carried import carried
 from kosambi.posterior.doubled import scores_beside
@@ -84,7 +86,9 @@ def infer(
         likelihood: what an observation costs.
         x: (N, D), the inputs; or a source from `kosambi.sources`, whose rows need not fit into memory and which has y
             and weights. M coordinates then say everything: there are no neighbours.
-        y: (N,), the observations; None for a source.
+        y: (N,), the observations; None for a source. (N, P) for P outputs, NaN where one was not observed: each cell
+            is then a row, with the number of its output as last column, for a kernel with `Coregionalization`; with
+            Gaussian noise for each output, and without neighbours. See `kosambi.outputs`.
         num_inducing: M: a number, at most N, and zero to leave everything to `num_neighbors`; "auto", or None, which is
             the same, for as many as predictions can use (see `select_inducing`; `posterior.selection` says why so
             many); "all" for every distinct row. Above 2000 rows with Gaussian noise "all" is the full process without
@@ -163,11 +167,15 @@ def infer(
         raise InputError("`max_memory` is for rows of a source from `kosambi.sources`. Leave it out, or give one as x.")
     if y is None:
         raise InputError("`infer` needs observations `y` beside x. Only a source from `kosambi.sources` has its own.")
+    if is_matrix(y):
+        likelihood, x, y, weights = as_rows(likelihood, x, y, weights)
+        num_neighbors = without_neighbors(num_neighbors, potential, len(y), NEAR_ROWS_GAUSSIAN)
     x = as_inputs("x", x)
     # Before anything is computed, so that a wrong argument is heard of at once.
     Interruption(on_interrupt)
     observations = likelihood.check(y)
     chosen_prior = _with_background(_as_prior(prior), background)
+    chosen_prior.kernel.check_inputs(np.asarray(x))
     asked = as_neighbors("num_neighbors", num_neighbors)
     is_near = potential == NEIGHBORS or (isinstance(asked, int) and asked > 0)
     number = inducing.as_num_inducing("num_inducing", num_inducing, allow_none=is_near)
@@ -200,8 +208,8 @@ def infer(
                 selection, is_open = of_all_rows(len(x), clock.seconds, selection), False
                 chosen_basis = kind(chosen_prior, x[:0])
             elif is_open and near:
-                given = (chosen_prior, likelihood, np.asarray(x), np.asarray(observations))
-                rows = beside_neighbors_of(key_points, *given, near, has_no_start)
+                own, seen = np.asarray(x), np.asarray(observations)
+                rows = beside_neighbors_of(key_points, chosen_prior, likelihood, own, seen, near, has_no_start)
                 chosen_basis = kind(chosen_prior, x[rows])
             else:
                 chosen_basis = kind(chosen_prior, points_among(key_points, chosen_prior, x, number, how, selection))

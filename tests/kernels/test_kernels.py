@@ -50,7 +50,12 @@ FORMULAS = {
     ),
     "Linear": (k.Linear([0.5, 3.0]), lambda a, b: 0.5 * a[0] * b[0] + 3.0 * a[1] * b[1]),
     "Constant": (k.Constant(0.3), lambda a, b: 0.3),
+    "Coregionalization": (
+        k.Coregionalization([[1.0, 0.5], [-2.0, 0.3]], [0.1, 0.2]),
+        lambda a, b: B[int(np.round(a[1])), int(np.round(b[1]))] if {*np.round([a[1], b[1]])} <= {0.0, 1.0} else 0.0,
+    ),
 }
+B = np.array([[1.35, -1.85], [-1.85, 4.29]])
 
 
 @pytest.mark.parametrize("name", FORMULAS)

@@ -64,17 +64,7 @@ class AbstractEstimator(BaseEstimator):
         target_units: tuple[float, float],
         checkpoint: Any = None,
     ) -> None:
-        settings, last = self._settings(), getattr(self, "posterior_", None)
-        settings.check()
-        check_units_of(self)
-        check_warm_start(self.warm_start)
-        if (note := extreme_cells(x)) is not None:
-            warnings.warn(
-                f"{note} If that stands for a missing value, or is a mistake, leave the row out or repair it; if it is "
-                "right, take logarithms or ranks of the column.",
-                DataWarning,
-                stacklevel=4,
-            )
+        settings, last = self._checked_settings(x), getattr(self, "posterior_", None)
         rows = merged(x, y, weights)
         self.x_mean_, self.x_scale_ = input_units(self, *location_and_scale(rows.x, rows.weights))
         settings = self._standard(settings, likelihood, target_units)
@@ -93,6 +83,21 @@ class AbstractEstimator(BaseEstimator):
         self.report_ = self.posterior_.report
         # One of an earlier fit would be wrong.
         self.__dict__.pop("_certificate", None)
+
+    def _checked_settings(self, x: Float[np.ndarray, "N D"]) -> Settings:
+        """What was asked for; a warning of cells of x that look like mistakes."""
+        settings = self._settings()
+        settings.check()
+        check_units_of(self)
+        check_warm_start(self.warm_start)
+        if (note := extreme_cells(x)) is not None:
+            warnings.warn(
+                f"{note} If that stands for a missing value, or is a mistake, leave the row out or repair it; if it is "
+                "right, take logarithms or ranks of the column.",
+                DataWarning,
+                stacklevel=5,
+            )
+        return settings
 
     def _add_rows(
         self, x: Float[np.ndarray, "n D"], y: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from kosambi._core.processes import check_process
 from kosambi.errors import HyperparameterWarning, InputError
@@ -48,6 +48,15 @@ def refuse_masked(name: str, value: Any) -> None:
         "and a mask says that the number below it is not to be used. Leave these rows out, or fill them in, with "
         f"`{name}.filled(...)` or an imputer in a pipeline, and pass a plain array."
     )
+
+
+def checked_weights(sample_weight: Any, x: np.ndarray) -> Float[np.ndarray, " n"]:
+    """Weights of the rows, ones when None; refused if none is positive."""
+    refuse_masked("sample_weight", sample_weight)
+    weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    if not np.any(weights > 0):
+        raise InputError("`sample_weight` is zero everywhere. Give some row a positive weight.")
+    return np.asarray(weights)
 
 
 def is_near(

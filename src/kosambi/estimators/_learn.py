@@ -189,7 +189,7 @@ def learned(
         )
         return Model(found, likelihood, report)
     weights = filled.weights
-    if in_units(likelihood, 0.0, 1.0) is not None and not _is_coarse(rows.y):
+    if in_units(likelihood, 0.0, 1.0) is not None and not is_coarse(rows.y):
         # Rows that occur twice with the same real number are copies. As two observations that agree to the last digit
         # they would say that there is no noise.
         weights = np.minimum(weights, 1.0)
@@ -253,7 +253,7 @@ def leaves_much(prior: GaussianProcess, likelihood: AbstractLikelihood, rows: Ro
     return not path.stopped_early and bool(path.residual_trace[-1] > little)
 
 
-def _is_coarse(y: np.ndarray) -> bool:
+def is_coarse(y: np.ndarray) -> bool:
     """Whether y is rounded so coarsely, as scores from 3 to 9 are, that equal values need not be copies."""
     values = np.unique(y)
     step = float(np.min(np.diff(values), initial=np.inf))

@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from kosambi._core.checks import as_level
 from kosambi.errors import InputError
 from kosambi.estimators._base import AbstractEstimator
-from kosambi.estimators._inputs import validated
+from kosambi.estimators._inputs import checked_weights, validated
 from kosambi.estimators._more import refuse_source
 from kosambi.estimators._source import SourceModel, is_source
-from kosambi.estimators.regressor import checked_weights
 from kosambi.kernels import AbstractKernel
 from kosambi.learning.hyperpriors import AbstractHyperprior
 from kosambi.likelihoods import AbstractLikelihood, Bernoulli, Categorical

@@ -8,30 +8,36 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from kosambi.errors import InputError
 from kosambi.estimators._base import COVARIANCE, AbstractEstimator, random_key
-from kosambi.estimators._inputs import check_units, for_equal_observations, refuse_masked, validated
+from kosambi.estimators._inputs import check_units, checked_weights, for_equal_observations, validated
 from kosambi.estimators._models import as_likelihood, in_units
 from kosambi.estimators._more import refuse_source
 from kosambi.estimators._rows import has_covariance, latent_covariance, location_and_scale
+from kosambi.estimators._several import SeveralOutputs, several
 from kosambi.estimators._source import SourceModel, is_source
 from kosambi.estimators._units import standardizes_target
 from kosambi.kernels import AbstractKernel
 from kosambi.learning.hyperpriors import AbstractHyperprior
 from kosambi.likelihoods import AbstractLikelihood
+from kosambi.outputs.stacking import is_matrix
 from kosambi.posterior import Prediction
 from kosambi.samplers import AbstractSampler
 from kosambi.sources import Survey
 
 
-class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
+class ProjectedLangevinRegressor(RegressorMixin, SeveralOutputs, AbstractEstimator):
     """Bayesian regression with functions drawn from their posterior.
 
     Inputs are standardised, the hyperparameters learned by the evidence, as many inducing points taken as predictions
     can use, and draws made by the sampler that suits the likelihood. A Gaussian likelihood has closed forms throughout.
     A fit does not depend on the order of the rows, and rows that occur twice are the same as rows of weight two.
+
+    With y of shape (n, P) the P outputs are one model, a linear model of coregionalisation: predictions of an output
+    use the observations of the others, and are correlated. Cells of y that are NaN were not observed. That is for
+    Gaussian noise, one for each output, without neighbours, and with the most probable hyperparameters.
 
     Arguments:
         likelihood: "gaussian", "student_t", "laplace" (outliers), "heteroscedastic" (noise that varies), "poisson",
@@ -76,7 +82,8 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
     After `fit`: `posterior_` (a `kosambi.Posterior` of `transform_inputs(X)`, and of y in its units), `kernel_` (in the
     units of the columns), `report_` (how the draws were made), `fit_report_` (how hyperparameters were learned, from
     standardised data), `certificate_` (how good the approximation is), `x_mean_`, `x_scale_`, `n_features_in_`,
-    `feature_names_in_`.
+    `feature_names_in_`, `n_outputs_` (P). With several outputs `posterior_` is of standardised outputs, whose number is
+    the last input column, with `y_mean_` and `y_scale_` their units.
 
     >>> import numpy as np
     >>> from kosambi import ProjectedLangevinRegressor
@@ -134,7 +141,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         max_memory: int | str | None = None,
         checkpoint: Any = None,
     ) -> ProjectedLangevinRegressor:
-        """Learn from rows of X (n, D) and y (n,), each counting `sample_weight` times.
+        """Learn from rows of X (n, D) and y (n,), or (n, P) for P outputs, each counting `sample_weight` times.
 
         X may be a source from `kosambi.sources`, which has y and weights, and whose rows need not fit into memory:
         `max_memory`, bytes or text such as "2GB", is what the process may take then. There are no neighbours; a sample
@@ -152,6 +159,10 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         if is_source(X, y, sample_weight, max_memory, checkpoint):
             self._check_likelihood(likelihood)
             self._fit_source(X, max_memory, likelihood.check, lambda found: self._source_model(likelihood, found))
+            self._forget_outputs()
+            return self
+        if is_matrix(y):
+            self._fit_outputs(X, y, sample_weight, checkpoint)
             return self
         x, y = validated(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=True)
         weights = checked_weights(sample_weight, x)
@@ -164,6 +175,7 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             units = (float(location), float(scale))
             check_units(y, units[1])
         self._fit_rows(x, y, weights, self._in_standard_units(likelihood, units), units, checkpoint)
+        self._forget_outputs()
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProjectedLangevinRegressor:
@@ -181,6 +193,8 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
         refuse_source(X)
         if not hasattr(self, "posterior_"):
             return self.fit(X, y, sample_weight)
+        if self.n_outputs_ > 1 or is_matrix(y):
+            raise InputError("`partial_fit` is for one output. Call `fit` with all rows.")
         x, y = validated(self, X, y, reset=False, dtype=np.float64, y_numeric=True)
         weights = checked_weights(sample_weight, x)
         self._add_rows(x, np.asarray(self.posterior_.likelihood.check(y)), weights)
@@ -208,10 +222,12 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
                 "`sample_weight`, or `kosambi.infer`."
             )
 
+    @several
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """The mean of an observation at each row, (n,); with its standard deviation, or covariances (n, n).
 
-        Both include the noise. Of a distribution without a mean, such as Student's with few degrees of freedom, it is
+        With P outputs (n, P), and (n, P) or (n, P, P): covariances between the outputs of a row. All include
+        the noise. Of a distribution without a mean, such as Student's with few degrees of freedom, it is
         the location of its latent function.
         """
         if return_std and return_cov:
@@ -223,23 +239,31 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             return both[0], both[1]
         return self._in_blocks(X, _mean)
 
+    @several
     def predict_interval(self, X: Any, coverage: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """(lower, upper), each (n,): an observation lies between them with probability `coverage`."""
+        """(lower, upper), each (n,), or (n, P): an observation lies between them with probability `coverage`."""
         both = self._in_blocks(X, lambda p: np.stack(p.interval(coverage)), axis=1)
         return both[0], both[1]
 
+    @several
     def predict_quantile(self, X: Any, q: Any) -> np.ndarray:
-        """The q-quantile of an observation at each row: (n,) for a number q, (Q, n) for Q of them."""
+        """The q-quantile of an observation at each row: (n,) for a number q, (Q, n) for Q of them; with P last."""
         return self._in_blocks(X, lambda p: p.quantile(q), axis=0 if np.ndim(q) == 0 else 1)
 
+    @several
     def predict_log_density(self, X: Any, y: Any) -> Float[np.ndarray, " n"]:
-        """The log density, or log probability of a count, of an observation y (n,) at each row, in the units of y."""
+        """The log density, or log probability of a count, of an observation y (n,) at each row, in the units of y.
+
+        With P outputs the joint log density of a row of y (n, P), which uses their correlation; cells that are NaN are
+        integrated out.
+        """
         check_is_fitted(self, "posterior_")
         _, y = validated(self, X, y, reset=False, dtype=np.float64, y_numeric=True)
         return self._in_blocks(X, lambda prediction, part: prediction.log_density(part), y)
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Float[np.ndarray, "n S"]:
-        """Observations drawn at the rows of X: (n, n_samples); each column goes along one function."""
+    @several
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Float[np.ndarray, "n *P S"]:
+        """Observations drawn at the rows of X: (n, n_samples), or (n, P, n_samples); each goes along one function."""
         return np.ascontiguousarray(self._observations(X, n_samples, random_state).T)
 
     def _with_covariance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -257,15 +281,6 @@ class ProjectedLangevinRegressor(RegressorMixin, AbstractEstimator):
             covariance = np.atleast_2d(np.cov(means, rowvar=False, bias=True))
         np.fill_diagonal(covariance, np.square(_deviation(prediction)))
         return _mean(prediction), covariance
-
-
-def checked_weights(sample_weight: Any, x: np.ndarray) -> Float[np.ndarray, " n"]:
-    """Weights of the rows, ones when None; refused if none is positive."""
-    refuse_masked("sample_weight", sample_weight)
-    weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-    if not np.any(weights > 0):
-        raise InputError("`sample_weight` is zero everywhere. Give some row a positive weight.")
-    return np.asarray(weights)
 
 
 def _mean(prediction: Prediction) -> Float[np.ndarray, " n"]:

@@ -220,7 +220,7 @@ def _target_problem(target: Target) -> str | None:
         return "data and basis have different sizes"
     if isinstance(term, QuadraticTerm):
         fits = isinstance(likelihood, Gaussian) and term.root.shape[1] == size
-        fits = fits and likelihood.noise.shape in ((), target.y.shape)  # type: ignore[attr-defined]
+        fits = fits and likelihood.row_noise.shape in ((), target.y.shape)  # type: ignore[attr-defined]
     else:
         if isinstance(term, CorrectedTerm):
             if target.stream is None or term.centre.shape[0] != int(np.prod(target.shape)):

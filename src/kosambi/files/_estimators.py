@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi.errors import InputError
-from kosambi.kernels import AbstractKernel
+from kosambi.kernels import AbstractKernel, coregionalizations
 from kosambi.learning import FitReport
 from kosambi.learning.hyperpriors import AbstractHyperprior
-from kosambi.likelihoods import AbstractLikelihood
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import Posterior
 from kosambi.samplers import AbstractSampler
 
@@ -53,11 +53,25 @@ class SavedEstimator:
     freeze: str | tuple[str, ...] | list[str] = ()
     tie: tuple[Any, ...] | list[Any] = ()
     priors: dict[str, AbstractHyperprior] | None = None
+    y_mean: Float[np.ndarray, " P"] | None = None
+    """With several outputs: where each lies."""
+    y_scale: Float[np.ndarray, " P"] | None = None
+    """And how large it is."""
 
     @property
     def problem(self) -> str | None:
         """Why no fit could have made this; None if one could."""
         number, likelihood = self.posterior.target.x.shape[1], self.posterior.likelihood
+        if (self.y_mean is None) != (self.y_scale is None):
+            return "it has a part of the units of its outputs"
+        if self.y_mean is not None and self.y_scale is not None:
+            known = {part.num_outputs for part in coregionalizations(self.posterior.prior.kernel)}
+            if self.kind != "regressor" or known != {len(self.y_mean)} or not isinstance(likelihood, Gaussian):
+                return "it has units of other outputs than its posterior"
+            if not (np.all(np.isfinite([self.y_mean, self.y_scale])) and np.all(self.y_scale > 0)):
+                return "the units of the outputs are not positive numbers"
+            # The last column is the number of the output.
+            number -= 1
         if self.kind not in _KINDS:
             return f"there is no estimator of kind {self.kind!r}"
         if self.x_mean.shape != (number,) or self.x_scale.shape != (number,):
@@ -93,6 +107,8 @@ class SavedEstimator:
         made.x_mean_, made.x_scale_, made.n_features_in_ = self.x_mean, self.x_scale, len(self.x_mean)
         if self.feature_names is not None:
             made.feature_names_in_ = np.array(self.feature_names, dtype=object)
+        if self.y_mean is not None:
+            made.y_mean_, made.y_scale_ = self.y_mean, self.y_scale
         if self.labels is not None:
             made.classes_ = _as_labels(self.labels, self.label_type)
         return made
@@ -123,6 +139,8 @@ def as_saved(value: Any) -> Any:
         feature_names=None if names is None else tuple(map(str, names)),
         label_type=None if labels is None else _label_type(labels),
         labels=None if labels is None else tuple(map(str, labels.tolist())),
+        y_mean=getattr(value, "y_mean_", None),
+        y_scale=getattr(value, "y_scale_", None),
     )
 
 

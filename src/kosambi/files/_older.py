@@ -11,8 +11,8 @@ versions that must go on loading.
     version 5    averages over hyperparameters
     version 6    a target may be of rows that were read as a stream
     version 7    an estimator may begin where its last fit ended
-    version 8    an estimator's kernel is in the units of its columns, unless it says otherwise, and a report may be of
-                 mini-batches of rows
+    version 8    an estimator's kernel is in the units of its columns, unless it says otherwise, a report may be of
+                 mini-batches of rows, and Gaussian noise that of groups of rows
 """
 
 from __future__ import annotations

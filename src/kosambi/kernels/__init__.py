@@ -14,6 +14,7 @@ from kosambi.kernels.base import (
     Sum,
     scaled,
 )
+from kosambi.kernels.coregionalization import Coregionalization, coregionalizations
 from kosambi.kernels.linear import Linear
 from kosambi.kernels.periodic import Periodic
 from kosambi.kernels.radial import AbstractMatern, Matern12, Matern32, Matern52, SquaredExponential
@@ -33,6 +34,7 @@ __all__ = [
     "AbstractScalable",
     "AbstractStationary",
     "Constant",
+    "Coregionalization",
     "Linear",
     "Matern12",
     "Matern32",
@@ -43,5 +45,6 @@ __all__ = [
     "SquaredExponential",
     "Sum",
     "column_scales",
+    "coregionalizations",
     "scaled",
 ]

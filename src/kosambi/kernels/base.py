@@ -55,6 +55,10 @@ class AbstractKernel(Configurable):
     def check_columns(self, num_columns: int) -> None:
         """Raise `InputError` if inputs with `num_columns` columns do not fit the parameters."""
 
+    def check_inputs(self, x: Float[np.ndarray, "N D"]) -> None:
+        """Raise `InputError` if these inputs, which are concrete and finite, are none that the kernel is for."""
+        self.check_columns(x.shape[1])
+
     @property
     def min_columns(self) -> int:
         """The smallest number of input columns that fits the parameters."""
@@ -215,6 +219,11 @@ class AbstractCombination(AbstractKernel):
         """Ask every part."""
         for kernel in self.kernels:
             kernel.check_columns(num_columns)
+
+    def check_inputs(self, x: Float[np.ndarray, "N D"]) -> None:
+        """Ask every part."""
+        for kernel in self.kernels:
+            kernel.check_inputs(x)
 
     @property
     def min_columns(self) -> int:

@@ -202,7 +202,7 @@ def _parts(
 ) -> tuple[Float[Array, "N N"], Float[Array, " N"], Float[Array, " N"]]:
     model = layout.model(vector, given)
     assert isinstance(model.likelihood, Gaussian)
-    variance = jnp.broadcast_to(jnp.square(model.likelihood.noise), (x.shape[0],))
+    variance = jnp.broadcast_to(jnp.square(model.likelihood.row_noise), (x.shape[0],))
     mean = jnp.asarray(evaluate_mean(model.mean, x))
     return rebuilt(prior, model).pairwise(x, x), variance, mean
 
@@ -254,7 +254,7 @@ def _pulled_back(
     def weighted(v: Array) -> Array:
         model = layout.model(v, given)
         assert isinstance(model.likelihood, Gaussian)
-        variance = jnp.broadcast_to(jnp.square(model.likelihood.noise), (x.shape[0],))
+        variance = jnp.broadcast_to(jnp.square(model.likelihood.row_noise), (x.shape[0],))
         return jnp.sum(slopes * variance) + jnp.sum(alpha * jnp.asarray(evaluate_mean(model.mean, x)))
 
     return jax.grad(weighted)(vector) + gram_gradient(layout, vector, given, prior, x, weights)

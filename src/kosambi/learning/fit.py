@@ -44,6 +44,7 @@ from kosambi.learning.task import AbstractStrategy, Found, Task
 from kosambi.learning.with_points import WithPoints
 from kosambi.learning.without_points import WithoutPoints
 from kosambi.likelihoods import AbstractLikelihood
+from kosambi.outputs.stacking import as_rows, is_matrix
 from kosambi.priors import AbstractPrior, GaussianProcess
 from kosambi.target.evidence import check_density
 from kosambi.target.target import as_weights, check_length
@@ -90,7 +91,8 @@ def fit_hyperparameters(
         prior: a prior, or a kernel.
         likelihood: one with a density; its parameters are learned, except a noise that is given for each observation.
         x: (N, D), the inputs.
-        y: (N,), the observations.
+        y: (N,), the observations; (N, P) for P outputs, each with a noise, NaN where one was not observed; see
+            `kosambi.outputs`.
         method: "evidence", which maximises the evidence (log marginal likelihood) of this very model (see
             `kosambi.target.evidence`), or "paper", which fits the kernel as that of an exact Gaussian process (the
             paper's recipe, for comparison).
@@ -143,6 +145,8 @@ def fit_hyperparameters(
     if method not in METHODS:
         raise InputError(f"`method` must be one of {', '.join(METHODS)}. Got {method!r}.")
     number = inducing.as_num_inducing("num_inducing", num_inducing)
+    if is_matrix(y):
+        likelihood, x, y, weights = as_rows(likelihood, x, y, weights)
     x = as_inputs("x", x)
     if choose_family and method == "paper":
         raise InputError('method="paper" keeps the family of the kernel. Leave out `choose_family`.')
@@ -214,6 +218,8 @@ def _strategy(
             )
         if task.counts is not None:
             raise InputError('method="paper" does not know weights. Leave them out, or use method="evidence".')
+        if getattr(task.likelihood, "groups", None) is not None:
+            raise InputError('method="paper" has one noise, and no groups of them. Use method="evidence".')
         return paper.PaperRecipe(task, paper.settings(task.likelihood, max_rows, num_restarts))
     rows = None if max_rows is None else _as_rows(max_rows)
     if isinstance(number, int):
@@ -265,6 +271,7 @@ def as_prior(prior: object, x: Array, ard: bool, choose_family: bool = False) ->
         )
     as_inputs("x", x, prior.num_columns)
     prior.check_columns(x.shape[1])
+    prior.kernel.check_inputs(np.asarray(x))
     kernel = _with_ard(prior.kernel, x.shape[1]) if ard else prior.kernel
     return with_fields(prior, kernel=AnyFamily.of(kernel) if choose_family else kernel)
 
@@ -299,9 +306,8 @@ def check_data(x: Array, y: Array, likelihood: AbstractLikelihood, layout: Layou
             f"All {len(y)} observations are {y[0]:g}, so they say nothing about variances and lengthscales. Use data "
             "that vary, or keep the hyperparameters that you have."
         )
-    noise = getattr(likelihood, "noise", np.zeros(()))
-    if np.ndim(noise) == 1 and len(noise) != num_rows:
-        raise InputError(f"`noise` has {len(noise)} entries for {num_rows} rows of x. Give one for each row.")
+    if likelihood.num_rows not in (None, num_rows):
+        raise InputError(f"`noise` has {likelihood.num_rows} entries for {num_rows} rows of x. Give one for each row.")
     constant = np.flatnonzero(np.ptp(x, axis=0) == 0)
     if len(constant) == x.shape[1]:
         raise InputError("No column of `x` varies, so all inputs are one point. Give inputs that differ.")

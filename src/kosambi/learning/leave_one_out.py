@@ -112,7 +112,7 @@ def _gaussian(
     sizes: list[int],
 ) -> list[Scores]:
     """In units of the noise, from one Gram matrix whose leading blocks serve every size."""
-    noise = np.broadcast_to(np.asarray(likelihood.noise), y.shape)
+    noise = np.broadcast_to(np.asarray(likelihood.row_noise), y.shape)
     root_precision = np.sqrt(counts) / noise
     scaled, error = psi * root_precision[:, None], (y - offset) * root_precision
     gram, aim = scaled.T @ scaled, scaled.T @ error

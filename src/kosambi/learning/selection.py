@@ -126,8 +126,8 @@ def select_inducing(
     x = as_inputs("x", x, prior.num_columns)
     y = likelihood.check(y)
     check_length("y", y, x)
-    if isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1:
-        check_length("Gaussian(noise=...)", likelihood.noise, x)
+    if isinstance(likelihood, Gaussian) and likelihood.num_rows is not None:
+        check_length("Gaussian(noise=...)", likelihood.row_noise, x)
     counts = np.ones(len(y)) if weights is None else np.asarray(as_weights(weights, x))
     distinct = len(np.unique(np.asarray(x), axis=0))
     afford = max(SMALLEST, int(max_bytes / (8 * _MATRICES * len(y))))

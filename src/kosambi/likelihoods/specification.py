@@ -242,7 +242,8 @@ def as_observations(name: str, y: ArrayLike) -> Float[Array, " N"]:
     array = as_float_array("y", y)
     if array.ndim != 1:
         raise InputError(
-            f"`{name}` needs y of shape (N,). Got shape {array.shape}. Write `np.ravel(y)` for one column."
+            f"`{name}` needs y of shape (N,). Got shape {array.shape}. Write `np.ravel(y)` for one column; "
+            "for several outputs see `kosambi.outputs`."
         )
     if array.shape[0] == 0:
         raise InputError(f"`{name}` needs at least one observation. Got an empty y.")

@@ -15,6 +15,7 @@ from kosambi.errors import InputError
 from kosambi.page._scores import Scores, scores_of
 from kosambi.plots.predictions import interval
 from kosambi.plots.style import as_columns, as_fitted
+from kosambi.plots.units import check_one_output
 from kosambi.posterior import Posterior, Prediction
 from kosambi.posterior.certificate import Certificate
 from kosambi.samplers.report import Report
@@ -89,6 +90,7 @@ def gathered(estimator: Any, X: ArrayLike | None, y: ArrayLike | None, target: s
             "`estimator` must be a fitted `ProjectedLangevinRegressor` or `ProjectedLangevinClassifier`. Got "
             f"{type(estimator).__name__}. Call `fit` first, and pass the last step of a pipeline."
         )
+    check_one_output("page.write", estimator)
     if (X is None) != (y is None):
         raise InputError("`X` and `y` belong together. Give both, or None for both where there are no held-out data.")
     x = training_inputs(estimator)

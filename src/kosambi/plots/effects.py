@@ -23,6 +23,7 @@ from kosambi.plots.style import (
     plain,
     spread,
 )
+from kosambi.plots.units import check_one_output
 
 # Marks of the rug; more would be a bar.
 _MAX_MARKS = 300
@@ -74,6 +75,7 @@ def partial_effect(
     >>> ko.plots.partial_effect(model, X, 0, num_points=10, max_rows=5, num_samples=20).get_xlabel()
     'x0'
     """
+    check_one_output("plots.partial_effect", estimator)
     array, names = as_columns(estimator, X)
     options: dict[str, Any] = {
         "coverage": as_level("coverage", coverage),

@@ -39,6 +39,15 @@ class View:
         return (np.asarray(as_inputs("x_new", inputs, len(self.names))) - self.mean) / self.scale
 
 
+def check_one_output(name: str, model: Any) -> None:
+    """Refuse an estimator of several outputs where one is shown."""
+    if getattr(model, "n_outputs_", 1) > 1:
+        raise InputError(
+            f"`{name}` is of one output, and this estimator has {model.n_outputs_}. Use `model.predict` and "
+            "`model.predict_interval`, whose columns are the outputs."
+        )
+
+
 def view(name: str, model: Any, x_mean: float = 0.0, x_scale: float = 1.0) -> View:
     """Of a posterior, or of a fitted estimator, whose units and column names are taken.
 
@@ -60,6 +69,7 @@ def view(name: str, model: Any, x_mean: float = 0.0, x_scale: float = 1.0) -> Vi
             f"`plots.{name}` needs a posterior or a fitted estimator. Got {type(model).__name__}. Use `kosambi.infer`, "
             "or call `fit` first."
         )
+    check_one_output(f"plots.{name}", model)
     if x_mean != 0.0 or scale != 1.0:
         raise InputError("`x_mean` and `x_scale` are those of the estimator that was given. Leave them out.")
     columns = len(np.atleast_1d(model.x_mean_))

@@ -173,6 +173,7 @@ def _checked(target: Target, x_new: ArrayLike, noise: ArrayLike | None) -> tuple
     x = as_inputs("x_new", x_new, target.x.shape[1], allow_empty=True)
     if is_traced(x):
         raise InputError("`predict` works on concrete inputs. Use `posterior.functions(key)` inside `jit` and `grad`.")
+    target.basis.prior.kernel.check_inputs(np.asarray(x))
     if noise is None:
         return x, target.likelihood
     if not isinstance(target.likelihood, Gaussian):

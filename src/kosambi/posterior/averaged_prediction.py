@@ -70,7 +70,7 @@ class AveragedPrediction(Prediction):
     @functools.cached_property
     def _deviations(self) -> Float[Array, "K N"]:
         """Standard deviations of an observation in every component, with Gaussian noise."""
-        noise = np.stack([np.broadcast_to(part._model.noise, self.num_points) for part in self.parts])  # type: ignore[attr-defined]
+        noise = np.stack([np.broadcast_to(part._model.row_noise, self.num_points) for part in self.parts])  # type: ignore[attr-defined]
         times = len(self.component_means) // len(self.parts)
         return np.sqrt(np.square(self.component_deviation) + np.tile(np.square(noise), (times, 1)))
 

@@ -332,7 +332,7 @@ def _full_bound(target: Target, residual: Float[np.ndarray, " N"]) -> float | No
             np.asarray(term.root), np.asarray(term.aim), squared - float(np.sum(np.square(term.aim))), trace
         )
     counts = np.ones(len(residual)) if target.weights is None else np.asarray(target.weights)
-    precision = counts / np.square(np.asarray(likelihood.noise))
+    precision = counts / np.square(np.asarray(likelihood.row_noise))
     error = np.asarray(target.y) - np.asarray(target.basis.prior.mean_at(target.x))
     root, aim = np.asarray(term.root), np.asarray(term.aim)
     rest = float(np.sum(precision * np.square(error)) - np.sum(np.square(aim)))

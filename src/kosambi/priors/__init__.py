@@ -8,7 +8,7 @@ r"""Priors over functions: two doors to the same theory.
 Both add a mean m(x), so that F − m is the centred element that bases and coordinates speak of.
 """
 
-from kosambi.priors.base import AbstractPrior, MeanFunction, Named, evaluate_mean
+from kosambi.priors.base import AbstractPrior, MeanFunction, Named, OutputMean, evaluate_mean
 from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.gaussian_process import GaussianProcess
 from kosambi.priors.random_element import GaussianRandomElement, KernelFunction
@@ -21,5 +21,6 @@ __all__ = [
     "KernelFunction",
     "MeanFunction",
     "Named",
+    "OutputMean",
     "evaluate_mean",
 ]

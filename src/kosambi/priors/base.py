@@ -143,6 +143,34 @@ class Named(Module):
         return self.function(x)
 
 
+class OutputMean(Module):
+    """A prior mean for each of several outputs, whose number is in a column of the inputs.
+
+    Arguments:
+        values: (P,), one for each output; learned by `fit_hyperparameters` unless frozen.
+        column: the input column that holds the number of the output; from the end if negative.
+
+    >>> import kosambi as ko
+    >>> prior = ko.GaussianProcess(ko.kernels.Matern52(active_dims=[0]), mean=ko.priors.OutputMean([1.0, 20.0]))
+    >>> prior.mean_at([[0.3, 0.0], [0.3, 1.0]])
+    array([ 1., 20.])
+    """
+
+    values: Float[Array, " P"]
+    column: int = eqx.field(static=True)
+
+    def __init__(self, values: ArrayLike, column: int = -1) -> None:
+        self.values, self.column = as_float_array("OutputMean(values=...)", values), int(column)
+        if self.values.ndim != 1 or not (is_traced(self.values) or np.all(np.isfinite(self.values))):
+            raise InputError(f"`OutputMean(values=...)` must be one finite number for each output. Got {values!r}.")
+
+    def __call__(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """The mean of the output of each row."""
+        numpy = jnp if is_traced((self, x)) else np
+        away = numpy.abs(x[:, self.column, None] - numpy.arange(self.values.shape[0]))
+        return numpy.where(away < 0.5, 1.0, 0.0) @ self.values
+
+
 def as_mean(mean: Any) -> Any:
     """A checked prior mean: a finite number as a float64 array, or a callable as it is."""
     if isinstance(mean, eqx.Module):

@@ -226,10 +226,9 @@ class _Around:
         more, dtype = size - len(self.mode), rows[0].psi.dtype
 
         def blocks(group: Rows | RowTable) -> int:
-            is_table = isinstance(group, RowTable)
             values = _VALUES if rule is None else _VALUES_QUADRATURE
-            values = _VALUES_LONG if is_table and is_long(group) else values
-            values = values_at_once(values, is_quadrature=rule is not None or is_table)
+            values = _VALUES_LONG if isinstance(group, RowTable) and is_long(group) else values
+            values = values_at_once(values, is_quadrature=rule is not None or isinstance(group, RowTable))
             return math.ceil(len(group.psi) * num_chains / values)
 
         below = np.pad(self.root, ((0, more), (0, more)))

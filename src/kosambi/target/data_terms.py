@@ -276,8 +276,8 @@ def quadratic_term(
     On the host where that is as fast: it runs once for a model, and would be compiled for each number of rows.
     """
     weights = np.ones_like(y) if weights is None else weights
-    precision = weights / np.square(np.asarray(likelihood.noise))
-    noise = np.broadcast_to(np.asarray(likelihood.noise), y.shape)
+    precision = weights / np.square(np.asarray(likelihood.row_noise))
+    noise = np.broadcast_to(np.asarray(likelihood.row_noise), y.shape)
     constant = float(np.sum(weights * (np.log(noise) + 0.5 * np.log(2.0 * np.pi))))
     if deviation is not None:
         constant += 0.5 * float(np.sum(precision * np.square(deviation)))

@@ -127,7 +127,7 @@ def exact(
 
 def _gaussian_parts(likelihood: Gaussian, y: Array, counts: Array | None) -> tuple[Array, Array]:
     """√w_n/σ_n, and Σ_n w_n log 2πσ_n²."""
-    noise = jnp.broadcast_to(likelihood.noise, y.shape)
+    noise = jnp.broadcast_to(likelihood.row_noise, y.shape)
     counts = jnp.ones_like(noise) if counts is None else counts
     return jnp.sqrt(counts) / noise, jnp.sum(counts * (2.0 * jnp.log(noise) + _LOG_2PI))
 

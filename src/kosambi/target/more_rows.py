@@ -51,7 +51,7 @@ def checked_rows(
 
 
 def _likelihood_of(likelihood: AbstractLikelihood, x: Array, noise: ArrayLike | None) -> AbstractLikelihood:
-    has_own = isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1
+    has_own = isinstance(likelihood, Gaussian) and likelihood.num_rows is not None
     if noise is None:
         if has_own:
             raise InputError(
@@ -149,9 +149,9 @@ def _joined(target: Target, rows: MoreRows) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _joined_likelihood(old: AbstractLikelihood, new: AbstractLikelihood) -> AbstractLikelihood:
-    if not isinstance(old, Gaussian) or not isinstance(new, Gaussian) or old.noise.ndim == 0:
+    if not isinstance(old, Gaussian) or not isinstance(new, Gaussian) or old.num_rows is None:
         return old
-    return Gaussian(np.concatenate([np.asarray(old.noise), np.asarray(new.noise)]))
+    return Gaussian(np.concatenate([np.asarray(old.row_noise), np.asarray(new.row_noise)]))
 
 
 def _facts_with(known: StreamFacts, rows: MoreRows, features: RowFeatures) -> StreamFacts:
@@ -159,7 +159,7 @@ def _facts_with(known: StreamFacts, rows: MoreRows, features: RowFeatures) -> St
     assert isinstance(rows.likelihood, Gaussian)
     counts = np.ones(len(rows.y)) if rows.weights is None else np.asarray(rows.weights)
     used = counts > 0
-    precision = counts / np.square(np.asarray(rows.likelihood.noise))
+    precision = counts / np.square(np.asarray(rows.likelihood.row_noise))
     x = np.asarray(rows.x)[used]
     error = np.asarray(rows.y) - features.offset
     return StreamFacts(

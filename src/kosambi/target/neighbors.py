@@ -92,7 +92,7 @@ def neighbor_potential(
     psi, mean = features_at_rows(basis, x, num_neighbors), np.array(at_rest(basis.prior.mean_at(x)))
     counts = np.ones(len(y)) if weights is None else np.asarray(weights)
     if isinstance(likelihood, Gaussian):
-        noise = np.square(np.broadcast_to(np.asarray(likelihood.noise), y.shape))
+        noise = np.square(np.broadcast_to(np.asarray(likelihood.row_noise), y.shape))
         found = Settled(Site(counts / noise, np.where(counts > 0, y, mean)), 0, 0)
         if num_neighbors >= len(y):
             rows = Neighborhood(x, psi, mean, *found.site, scales, num_neighbors, NeighborReport())

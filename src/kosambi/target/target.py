@@ -88,6 +88,7 @@ class Target(Module):
             raise InputError(
                 "`Target` needs concrete arrays. Build it outside `jit`; its potential may be used inside."
             )
+        basis.prior.kernel.check_inputs(np.asarray(self.x))
         self.y = likelihood.check(y)
         check_length("y", self.y, self.x)
         self.weights = None if weights is None else as_weights(weights, self.x)
@@ -101,8 +102,8 @@ class Target(Module):
         with one_blas_thread(basis.size):
             # Formed once: a triangular solve for every particle at every step would cost as much as the data.
             self.inverse_root = basis.whiten(np.eye(basis.size))
-            if isinstance(likelihood, Gaussian) and likelihood.noise.ndim == 1:
-                check_length("Gaussian(noise=...)", likelihood.noise, self.x)
+            if isinstance(likelihood, Gaussian) and likelihood.num_rows is not None:
+                check_length("Gaussian(noise=...)", likelihood.row_noise, self.x)
             if number is not None:
                 self.neighborhood, self.term = neighbor_potential(
                     basis, likelihood, self.x, self.y, self.weights, number, num_nodes
