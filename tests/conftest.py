@@ -26,12 +26,16 @@ MOST_MAPS = 30_000
 programs.MAX_MAPS = 20_000
 # Examples that fit and sample for more than two seconds, of things that tests beside them check closely.
 SLOW_EXAMPLES = (
+    "kosambi._core.checkpoints.Checkpoint",
     "kosambi.acquisition.drawn.DrawnImprovement",
     "kosambi.acquisition.drawn.thompson",
     "kosambi.acquisition.improvement.ExpectedImprovement",
     "kosambi.acquisition.knowledge.KnowledgeGradient",
     "kosambi.acquisition.optimise.maximize",
+    "kosambi.averaging.average",
     "kosambi.estimators.classifier.ProjectedLangevinClassifier",
+    "kosambi.learning.drawn.HyperparameterDraws.quantile",
+    "kosambi.plots._labels.roc",
     "kosambi.plots._labels.reliability",
     "kosambi.posterior.base.AbstractPosterior.by_mode",
     "kosambi.posterior.base.AbstractPosterior.certificate",

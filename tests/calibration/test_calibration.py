@@ -157,6 +157,7 @@ def test_coverage_is_what_is_expected(likelihood):
         np.testing.assert_array_equal(cal.interval_width(prediction, 0.8), [len(labels) for labels in sets])
 
 
+@pytest.mark.slow
 def test_report_says_what_is_wrong(tmp_path):
     right = many(lk.Gaussian(0.4))
     y = simulated(right)

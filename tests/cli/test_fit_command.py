@@ -59,6 +59,7 @@ def test_labels(labels_run):
     assert record["metrics"]["accuracy"]["value"] > record["metrics"]["accuracy_of_commonest"]["value"]
 
 
+@pytest.mark.slow
 def test_few_rows_are_averaged_over_hyperparameters_and_the_page_says_so(cli, data, tmp_path):
     options = ("-t", "price", "--features", "size", "--impute", "--samples", "20", "--max-rows", "40")
     result = cli("fit", data, "-o", tmp_path / "run", *options)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 import kosambi as ko
 
 RUN = "from kosambi.cli import main; main()"
@@ -42,6 +44,7 @@ def test_version_usage_and_completion():
     assert "--show-completion" in start("--help").stdout
 
 
+@pytest.mark.slow
 def test_a_reader_that_stops_is_no_error(run, data):
     """As in `kosambi predict ... --out - | head -1`."""
     command = [sys.executable, "-c", RUN, "predict", str(run), str(data), "--out", "-"]

@@ -69,6 +69,7 @@ def start(code, *arguments):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_killed_at_any_time_a_folder_is_whole_or_not_there(run, tmp_path):
     out = tmp_path / "run"
     generator = random.Random(0)

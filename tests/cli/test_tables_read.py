@@ -206,6 +206,7 @@ def test_bad_input_names():
         tables.choose_columns(["size", "price"], "price", drop=["size"])
 
 
+@pytest.mark.slow
 def test_a_million_rows(tmp_path, rng):
     import pyarrow
     import pyarrow.csv

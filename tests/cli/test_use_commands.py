@@ -132,6 +132,7 @@ def test_bad_input_runs_of_another_format(cli, run, new_rows, tmp_path):
 
 
 @pytest.mark.parametrize("which", ["run", pytest.param("labels_run", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_report_is_written_again_from_the_run(cli, request, which, tmp_path):
     folder = request.getfixturevalue(which)
     out = tmp_path / "page.html"

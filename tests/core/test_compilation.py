@@ -29,6 +29,7 @@ def run(home, program=PROGRAM, **variables):
     return found.stdout.strip()
 
 
+@pytest.mark.slow
 def test_programs_are_kept_where_the_system_keeps_caches_and_found_again(tmp_path):
     folder = tmp_path / "cache" / "kosambi" / "compiled"
     assert run(tmp_path, LONG + PROGRAM) == str(folder)

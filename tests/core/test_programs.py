@@ -40,6 +40,7 @@ def test_few_programs_are_kept(tally, monkeypatch):
     assert tally.since_drop >= 1
 
 
+@pytest.mark.slow
 def test_many_maps_are_dropped_and_results_stay(tally, monkeypatch):
     monkeypatch.setattr(programs, "LOOK_EVERY", 1)
     monkeypatch.setattr(programs, "MAX_MAPS", 0)

@@ -149,6 +149,7 @@ def test_another_fit_is_refused_and_says_why(interruptions, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.slow
 def test_a_fit_without_a_seed_goes_on_with_its_own(interruptions, tmp_path):
     """And with sampling alone."""
     model, x, y = case("gaussian")

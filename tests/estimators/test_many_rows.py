@@ -39,6 +39,7 @@ def test_points_are_spread_evenly_where_no_number_is_enough(monkeypatch):
     assert model.posterior_.selection is not None
 
 
+@pytest.mark.slow
 def test_copies_do_not_say_that_there_is_no_noise():
     x, y = waves(120)
     once = ProjectedLangevinRegressor(n_samples=20, hyperparameters="evidence").fit(x, y)

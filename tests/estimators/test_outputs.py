@@ -58,6 +58,7 @@ def test_joint_log_density_is_normal_and_leaves_missing_cells_out(model):
     np.testing.assert_allclose(density[3], scaled.logpdf((y[3] - mean[3]) / unit) - np.log(unit).sum(), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_draws_of_observations_are_correlated_between_outputs(model):
     drawn = model.sample_y(NEW[-2:], n_samples=1500)
     assert drawn.shape == (2, 2, 1500)

@@ -41,6 +41,7 @@ def path(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_bit_flips(tmp_path, path):
     original, data = small_basis(), path.read_bytes()
     rng = np.random.default_rng(5)

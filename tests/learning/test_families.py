@@ -48,6 +48,7 @@ def test_the_family_that_made_the_data_is_found(family):
     assert report.log_evidence == pytest.approx(exact, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_smooth_function_of_many_columns_is_not_taken_for_a_rough_one():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(250, 6))

@@ -42,6 +42,7 @@ def ends(number):
     return np.stack([a, 2.0 * (b - 0.5 * a**2)], axis=1)
 
 
+@pytest.mark.slow
 def test_chains_have_the_law_of_a_bent_density_and_steps_without_a_decision_do_not(monkeypatch):
     assert joint_normal_p_value(ends(30), np.eye(2)) > 1e-3
     monkeypatch.setattr(hyper_draws, "_decide", lambda gain, threshold: (1.0, True))
@@ -153,7 +154,7 @@ def test_usual_priors_do_not_depend_on_the_number_of_rows():
     np.testing.assert_allclose(few["likelihood.noise"].width, many["likelihood.noise"].width)
 
 
-@pytest.mark.parametrize("slope", [0.5, 10.0])
+@pytest.mark.parametrize("slope", [0.5, pytest.param(10.0, marks=pytest.mark.slow)])
 def test_at_a_bound_chains_have_the_law_of_an_exponential(slope):
     def pushed(vector):
         """An exponential from the bound on, and a normal."""
@@ -243,6 +244,7 @@ def test_chains_that_do_not_agree_are_said():
     assert not chains.converged
 
 
+@pytest.mark.slow
 def test_draws_of_every_likelihood_and_of_points_are_models_of_their_own(report):
     draws = report.draws
     assert len(draws) == 100

@@ -144,6 +144,7 @@ def test_all_rows_find_a_lengthscale_that_a_subset_cannot_see(seed):
     assert abs(found[0] - np.log(0.05)) < 3.0 * error[0]
 
 
+@pytest.mark.slow
 def test_rows_above_the_limit_of_the_exact_evidence(monkeypatch):
     for name, value in (("EXACT_ROWS", 300), ("EXACT_BLOCK", 150), ("EXACT_BLOCKS", 2)):
         monkeypatch.setattr(without_points, name, value)

@@ -128,6 +128,7 @@ def test_last_word_against_dense_predictions(monkeypatch):
 
 
 @pytest.mark.usefixtures("_few_rows_are_many")
+@pytest.mark.slow
 def test_none_by_itself_where_most_inputs_are_replicated():
     x = np.repeat(X[:60], 5, axis=0)
     y = np.repeat(F[:60], 5) + 0.05 * RNG.normal(size=300)

@@ -189,6 +189,7 @@ def test_budgets_end_the_growth_and_say_so():
     assert (selection.num_inducing, selection.reason) == (256, "time")
 
 
+@pytest.mark.slow
 def test_all_rows_are_taken_where_looking_for_fewer_would_cost_more(monkeypatch):
     monkeypatch.setattr(selection_module, "_FIRST", 8)
     monkeypatch.setattr(selection_module, "FULL_FROM", 8)

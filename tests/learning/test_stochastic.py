@@ -32,6 +32,7 @@ def learned(y=Y, weights=None, seed=0):
 
 
 @pytest.mark.usefixtures("few_rows")
+@pytest.mark.slow
 def test_batches_reach_the_best_bound_of_all_rows_and_the_same_key_gives_the_same():
     prior, likelihood, report = learned()
     assert (report.strategy, report.num_rows, report.inducing_points.shape) == ("points", 3000, (16, 1))

@@ -75,6 +75,7 @@ def test_rows_without_weight_and_frozen_noise():
     assert float(frozen.scale) == 0.5
 
 
+@pytest.mark.slow
 def test_an_interruption_before_the_noise_is_one_and_after_it_leaves_that(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt

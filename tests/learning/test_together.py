@@ -56,6 +56,7 @@ def test_the_bound_is_that_of_what_is_returned_and_no_small_change_raises_it(lik
         assert bound_at(moved) < bound - fall
 
 
+@pytest.mark.slow
 def test_it_finds_more_than_hyperparameters_alone(monkeypatch):
     x, y = wiggly()
     _, _, together = fitted(x, y, ko.likelihoods.Gaussian(), num_inducing=20)
@@ -73,6 +74,7 @@ def test_it_finds_more_than_hyperparameters_alone(monkeypatch):
         pytest.param(ko.likelihoods.StudentT(), id="t", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_many_rows_are_begun_with_some_of_them(likelihood, monkeypatch):
     """Which takes no more evaluations of all rows, and ends where a search with all rows does."""
     x, y = wiggly(600)

@@ -77,6 +77,7 @@ def test_a_probability_is_between_zero_and_one(probability):
         lk.ZeroInflatedPoisson(probability)
 
 
+@pytest.mark.slow
 def test_from_data_to_predictions_and_back_from_a_file(tmp_path):
     x, y, rate = counts(60)
     model = ko.ProjectedLangevinRegressor(

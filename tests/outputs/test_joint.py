@@ -123,6 +123,7 @@ def test_a_mixture_over_draws_of_the_coordinates_has_the_moments_of_the_closed_f
     assert np.max(np.abs(mixed.log_density(y) - joint.log_density(y))) < 0.1
 
 
+@pytest.mark.slow
 def test_functions_of_the_posterior_have_the_joint_covariance(posterior, joint):
     cells = ko.outputs.every_cell(NEW, 2)
     values = np.asarray(posterior.functions(jax.random.key(1))(cells)).reshape(600, 4, 2)

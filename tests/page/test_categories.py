@@ -73,6 +73,7 @@ def test_the_page_has_one_panel_a_category_and_the_name_of_the_target(model):
     assert "rent &lt;€&gt;: Gaussian model" in text
 
 
+@pytest.mark.slow
 def test_two_inputs_have_a_map():
     x = RNG.uniform(0.0, 100.0, (40, 2))
     model = ko.ProjectedLangevinRegressor(**FEW).fit(pd.DataFrame(x, columns=["east", "north"]), np.sin(x[:, 0] / 20.0))

@@ -180,6 +180,7 @@ def test_without_held_out_data():
     assert "R²" not in found.text
 
 
+@pytest.mark.slow
 def test_the_same_page_every_time_and_from_several_threads_without_pyplot(monkeypatch):
     model, X, y = case("curve")
     mpl.use("Agg")
@@ -193,6 +194,7 @@ def test_the_same_page_every_time_and_from_several_threads_without_pyplot(monkey
     assert dated.replace('<p class="source">1 May</p>', "") == texts[0]
 
 
+@pytest.mark.slow
 def test_verdicts(monkeypatch):
     model, X, y = case("curve")
     assert 'class="verdict good"' in page("curve")

@@ -174,6 +174,7 @@ def test_estimators_average_where_rows_are_few():
     assert len(ko.plots.hyperparameter_pairs(model.posterior_.hyperparameters).axes) == 9
 
 
+@pytest.mark.slow
 def test_kernels_without_a_variance_can_be_averaged_over():
     class Bell(ko.kernels.AbstractKernel):
         lengthscale: np.ndarray
@@ -200,6 +201,7 @@ def test_labels_are_averaged_over_by_the_classifier():
     assert set(np.unique(model.sample_y(NEW, 50))) <= {0, 1}
 
 
+@pytest.mark.slow
 def test_labels_are_averaged_over():
     labels, bernoulli = (Y > 0).astype(float), ko.likelihoods.Bernoulli()
     draws = ko.fit_hyperparameters(jax.random.key(0), ko.kernels.Matern52(), bernoulli, X, labels, num_draws=2)[2].draws

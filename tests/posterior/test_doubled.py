@@ -40,6 +40,7 @@ def test_gaussian_divergence_is_that_of_its_draws():
 @pytest.mark.parametrize(
     "likelihood", [Bernoulli(), pytest.param(Poisson(), marks=pytest.mark.slow)], ids=["labels", "counts"]
 )
+@pytest.mark.slow
 def test_divergence_of_one_coordinate_against_quadrature(likelihood):
     y = (F > 0).astype(float) if isinstance(likelihood, Bernoulli) else RNG.poisson(np.exp(F)).astype(float)
     posterior = posterior_of(likelihood, y, 3, num_points=1, num_particles=250)
@@ -100,6 +101,7 @@ def test_no_neighbours_are_compared_with_two():
     assert "nats from the one with 2" in str(found)
 
 
+@pytest.mark.slow
 def test_a_loss_without_a_density_has_no_scores():
     found = posterior_of(Huber(), F, 4, num_particles=50).certificate()
     assert found.scores is None

@@ -56,6 +56,7 @@ def parts(tempered):
     return tempered.by_mode()
 
 
+@pytest.mark.slow
 def test_reweighted_after_tempering_has_the_evidence_of_its_own_potential(tempered):
     projected, optimal = (logsumexp(log_masses(kind)) for kind in ("projected", "optimal"))
     assert abs(projected - optimal) > 1.0
@@ -124,6 +125,7 @@ def test_modes_of_draws_without_a_report_share_the_evidence_too():
     assert all(part.report is None for part in parts)
 
 
+@pytest.mark.slow
 def test_shares_of_a_run_that_does_not_pass_between_modes_have_no_error():
     target = target_of()
     with pytest.warns(ko.errors.ConvergenceWarning, match="do not pass between them"):

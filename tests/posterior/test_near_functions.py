@@ -124,6 +124,7 @@ def test_no_jumps_where_neighbors_change():
     assert np.max(np.abs(np.diff(p.variance)) / p.variance[1:]) < 0.02
 
 
+@pytest.mark.slow
 def test_labels_have_functions_too():
     posterior = labelled()
     values = posterior.functions(jax.random.key(1))(NEW)

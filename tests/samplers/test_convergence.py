@@ -92,6 +92,7 @@ def test_running_sums_agree_with_the_draws(rng):
     np.testing.assert_allclose(times[0], spread, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_of_many_coordinates_the_start_is_judged_and_not_the_error_of_means(rng):
     """Chains that began in their distribution are near the limit of R̂ long before its definition says so.
 

@@ -29,6 +29,7 @@ def regression_with_outliers(degrees_of_freedom, scale):
     return ko.Target(ko.PointBasis(prior, x[::4]), lk.StudentT(degrees_of_freedom, scale), x, y, "projected")
 
 
+@pytest.mark.slow
 def test_no_start_is_out_of_reach_of_an_exponential_cost():
     target = single(lk.Poisson(), 0.0, 25.0)
     for seed in range(12):
@@ -50,6 +51,7 @@ def test_robust_regression_finds_its_modes(degrees_of_freedom, scale):
     assert modes.potentials[0] <= best.fun + 1e-6
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_clock(monkeypatch):
     """Segments are cut by time, but what happens is not, also when the tuning is repeated or the limit reached."""
     target = regression_with_outliers(3.0, 0.05)

@@ -60,6 +60,7 @@ def test_particles_are_in_float32_and_v_is_summed_in_float64(name, rng):
 
 @pytest.mark.parametrize("sampler", cases(["mala", "euler_maruyama"], slow=["euler_maruyama"]))
 @pytest.mark.filterwarnings("ignore::kosambi.errors.ConvergenceWarning")
+@pytest.mark.slow
 def test_on_a_cpu_tf32_is_float32(sampler):
     if jax.default_backend() != "cpu":
         pytest.skip("products differ here")

@@ -78,6 +78,7 @@ def test_the_potential_is_that_of_its_definition(name, potential):
 def test_many_rows_have_several_degrees(monkeypatch):
     """Each row the lowest that suits it, in any number of blocks, and the same potential."""
     monkeypatch.setattr(row_tables, "MANY_ROWS", 50)
+    monkeypatch.setattr(row_tables, "_ERROR", 1e-6)
     target = target_of(*CASES["labels"], "neighbors", num_neighbors=8)
     modes = find_modes(jax.random.key(0), target)
     frame = remainder_frame(target, modes, 6, 64)

@@ -138,6 +138,7 @@ def test_the_identities_that_bias_is_measured_by(grid):
     np.testing.assert_allclose(grid.mean(v * gradient), 1.0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_metropolis_steps_are_counted():
     sampler = ko.samplers.StochasticGradient(3, LONG, 40, metropolis=True)
     _, report = ko.sample(KEY, TARGET, sampler, 64)

@@ -331,6 +331,7 @@ def test_exact_evidence_on_an_accelerator_is_that_of_the_host():
     np.testing.assert_allclose(-np.asarray(found[1]), slope, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_many_rows_choose_the_family_on_an_accelerator(monkeypatch):
     for name, value in (("EXACT_ROWS", 100), ("EXACT_BLOCK", 50), ("EXACT_BLOCKS", 2), ("DEVICE_ROWS", 500)):
         monkeypatch.setattr(without_points, name, value)
