@@ -32,6 +32,9 @@ x = np.array([[30.0], [52.0], [80.0], [108.0]])
 y = process(x[:, 0]) + 0.5 * rng.normal(size=4)
 
 # %% [markdown]
+# The first inputs cover the range. That matters: begun with three of them, at 28, 60 and 112 degrees, the same loop stays
+# at the lower of the two peaks.
+#
 # Four measurements say little about lengthscale and noise. What is known of them beforehand goes into `priors`, in
 # degrees and in percent: the yield changes over some 15 degrees, and a measurement is off by about half a percent. Forty
 # inducing points on a grid carry everything that a function of this lengthscale can do between 20 and 120 degrees, so
