@@ -22,6 +22,7 @@ THREE = np.digitize(F, [-0.5, 0.5])
 FIXED = {"hyperparameters": None, "n_inducing": 16, "n_samples": 20}
 
 
+@pytest.mark.slow
 def test_a_grid_search_over_the_lengthscale():
     kernel = k.Matern52(lengthscale=1.0)
     model = ProjectedLangevinRegressor(lk.Gaussian(0.3), kernel, **FIXED)

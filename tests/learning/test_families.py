@@ -71,6 +71,7 @@ def test_a_kernel_that_is_given_stays_and_only_families_can_be_chosen_from():
         ko.fit_hyperparameters(KEY, ko.kernels.Periodic(), ko.likelihoods.Gaussian(), x, y, choose_family=True)
 
 
+@pytest.mark.slow
 def test_estimators_choose_unless_they_are_told():
     x, y = drawn(ko.kernels.Matern32, 200)
     chosen = ko.ProjectedLangevinRegressor(n_samples=10, hyperparameters="evidence").fit(x, y)

@@ -178,6 +178,7 @@ def test_a_mode_survives_a_file(parts, tmp_path):
     assert again.report == part.report
 
 
+@pytest.mark.slow
 def test_asking_changes_nothing():
     x = np.linspace(-1.0, 1.0, 40)[:, None]
     y = (x[:, 0] > 0).astype(float)

@@ -66,6 +66,7 @@ def test_results_do_not_depend_on_the_clock(monkeypatch):
         np.testing.assert_array_equal(coordinates, found[0][2])
 
 
+@pytest.mark.slow
 def test_a_small_mode_that_was_found_is_not_passed_over(monkeypatch):
     target = single(lk.ShiftMixture(shift=2.0, probability=0.05, noise=0.2), 1.0, 1.0)
     modes = ko.target.find_modes(jax.random.key(0), target)
@@ -95,6 +96,7 @@ def test_superchains_are_shared_out_by_mass():
     assert list(_share_out(np.array([1.0 - 1e-5, 1e-5]))) == [0] * 8
 
 
+@pytest.mark.slow
 def test_an_infinite_potential_at_the_start_is_left():
     half = lk.Custom(lambda y, f: jnp.where(f > 0, jnp.square(y - f), jnp.inf))
     target = single(half, 1.0, 1.0)

@@ -53,6 +53,7 @@ def test_a_size_that_is_compiled_for_stays():
     assert frame.shape == target.shape
 
 
+@pytest.mark.slow
 def test_one_loop_serves_several_sizes_kernels_and_columns(monkeypatch):
     traced, step = [], ko.samplers.MALA.step
     monkeypatch.setattr(ko.samplers.MALA, "step", lambda *args: (traced.append(0), step(*args))[1])

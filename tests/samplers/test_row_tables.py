@@ -150,6 +150,7 @@ def watched_frames(monkeypatch):
     return used
 
 
+@pytest.mark.slow
 def test_particles_out_of_reach_are_found_out(monkeypatch):
     """Tables that end within the posterior, which the first look does not see: the run is made again without them."""
     used = watched_frames(monkeypatch)

@@ -146,6 +146,7 @@ def test_the_same_key_gives_the_same_draws_with_the_switch_off_and_on(x64):
     assert again.ladder.log_evidence == report.ladder.log_evidence
 
 
+@pytest.mark.slow
 def test_auto_takes_it_where_it_must_and_only_there(tmp_path):
     counts = PROBLEMS["squared link"]
     square = ko.Posterior(counts, *ko.sample(jax.random.key(0), counts, num_particles=256))
