@@ -111,7 +111,9 @@ def test_exact_evidence_and_its_gradient_on_the_host(sort):
     vector = layout.vector(given)
     with jax.enable_x64(True):
         block = Block(x, y, np.ones(40), given.likelihood)
-        value, gradient = ExactEvaluator(layout, given, prior, [block], None, known)(vector)
+        evaluate = ExactEvaluator(layout, given, prior, [block], None, known)
+        value, gradient = evaluate(vector)
+        assert evaluate.value(vector) == value
         reference, slopes = jax.value_and_grad(evidence)(jax.numpy.asarray(vector))
     np.testing.assert_allclose(-value, reference, rtol=1e-12)
     np.testing.assert_allclose(-gradient, slopes, rtol=1e-9, atol=1e-9)

@@ -10,9 +10,10 @@ import scipy.stats
 
 import kosambi as ko
 from kosambi._core.progress import Progress
-from kosambi.learning import hyper_draws
+from kosambi.learning import hyper_chain, hyper_draws
 from kosambi.learning.hyper_draws import draw_chains, effective_draws, split_r_hat
 from kosambi.learning.starts import Limits
+from kosambi.learning.surrogate import fitted
 from tests.laws import joint_normal_p_value
 
 X = np.linspace(0.0, 4.0, 16)[:, None]
@@ -31,22 +32,76 @@ def bent(vector):
     return 0.5 * a**2 + 0.5 * away * (b - 0.5 * a**2), np.array([a - away * a, away])
 
 
-def ends(number):
+def ends(number, rounds):
     """The last states of many runs, as what is standard normal of them."""
     found = []
     with Progress(False) as show:
         for seed in range(number):
-            chains = draw_chains(lambda: bent, np.zeros(2), limits(2), np.random.default_rng(seed), 1, show, 12)
+            chains = draw_chains(lambda: bent, np.zeros(2), limits(2), np.random.default_rng(seed), 1, show, rounds)
             found.append(chains.vectors[:, -1])
     a, b = np.concatenate(found).T
     return np.stack([a, 2.0 * (b - 0.5 * a**2)], axis=1)
 
 
-@pytest.mark.slow
-def test_chains_have_the_law_of_a_bent_density_and_steps_without_a_decision_do_not(monkeypatch):
-    assert joint_normal_p_value(ends(30), np.eye(2)) > 1e-3
-    monkeypatch.setattr(hyper_draws, "_decide", lambda gain, threshold: (1.0, True))
-    assert joint_normal_p_value(ends(30), np.eye(2)) < 1e-3
+def wrong(points, values, slopes):
+    """A surrogate of something else: wider, and shifted."""
+    away = 0.7 * points - 0.5
+    return fitted(points, 0.5 * np.sum(np.square(away), axis=1), 0.7 * away)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rounds"),
+    [
+        ("wrong surrogate", 4),
+        pytest.param("wrong surrogate", 12, marks=pytest.mark.slow),
+        pytest.param("surrogate", 12, marks=pytest.mark.slow),
+        pytest.param("none", 12, marks=pytest.mark.slow),
+    ],
+)
+def test_chains_have_the_law_of_a_bent_density_and_steps_without_a_decision_do_not(monkeypatch, kind, rounds):
+    if kind == "wrong surrogate":
+        monkeypatch.setattr(hyper_draws, "fitted", wrong)
+        monkeypatch.setattr(hyper_draws, "SERVES", 0.0)
+    if kind == "none":
+        monkeypatch.setattr(hyper_draws, "SERVES", 2.0)
+    assert joint_normal_p_value(ends(25, rounds), np.eye(2)) > 1e-3
+    if kind != "surrogate":
+        # One that is learned well is followed to the right places without a decision, too.
+        monkeypatch.setattr(hyper_chain, "decide", lambda gain, threshold: (1.0, True))
+        assert joint_normal_p_value(ends(25, rounds), np.eye(2)) < 1e-3
+
+
+def test_a_surrogate_knows_values_between_its_points_and_its_slope():
+    generator = np.random.default_rng(5)
+    points = generator.normal(size=(40, 2))
+    both = [bent(point) for point in points]
+    found = fitted(points, np.array([value for value, _ in both]) + 1e5, np.array([slope for _, slope in both]))
+    for at in 0.7 * generator.normal(size=(10, 2)):
+        assert found.value(at) - 1e5 == pytest.approx(bent(at)[0], abs=0.05)
+        np.testing.assert_allclose(found.slope(at), bent(at)[1], atol=0.2)
+        numeric = [(found.value(at + step) - found.value(at - step)) / 2e-4 for step in 1e-4 * np.eye(2)]
+        np.testing.assert_allclose(found.slope(at), numeric, atol=1e-5)
+    assert fitted(points[:3], np.full(3, np.inf), np.zeros((3, 2))) is None
+
+
+def test_one_value_is_asked_for_each_draw_where_a_surrogate_serves():
+    class Counted:
+        slopes = values = 0
+
+        def __call__(self, vector):
+            Counted.slopes += 1
+            return bent(vector)
+
+        def value(self, vector):
+            Counted.values += 1
+            return bent(vector)[0]
+
+    with Progress(False) as show:
+        chains = draw_chains(Counted, np.zeros(2), limits(2), np.random.default_rng(0), 1000, show, 12)
+    assert chains.vectors.shape[1] == 12 * hyper_draws.MORE
+    assert Counted.values == 4 * chains.vectors.shape[1]
+    assert chains.evaluations == Counted.values + Counted.slopes
+    assert chains.acceptance > 0.7
 
 
 def test_r_hat_and_effective_draws_of_chains_with_known_correlation():
@@ -165,7 +220,7 @@ def test_at_a_bound_chains_have_the_law_of_an_exponential(slope):
     found = []
     with Progress(False) as show:
         for seed in range(40):
-            chains = draw_chains(lambda: pushed, np.zeros(2), walled, np.random.default_rng(seed), 1, show, 12)
+            chains = draw_chains(lambda: pushed, np.zeros(2), walled, np.random.default_rng(seed), 1, show, 4)
             found.append(chains.vectors[:, -1, 0])
     assert scipy.stats.kstest(slope * np.concatenate(found), "expon").pvalue > 1e-3
     assert scipy.stats.kstest(2.0 * slope * np.concatenate(found), "expon").pvalue < 1e-3

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import kosambi as ko
+from kosambi.learning import at_points as at_points_module
 from kosambi.learning import points as points_module
 from kosambi.learning.dense import SiteEvaluator
 from kosambi.learning.layout import Model, lay_out
@@ -50,7 +51,8 @@ def test_the_bound_is_that_of_log_evidence(noise, counts):
 def test_gradients_against_finite_differences():
     with jax.enable_x64(True):
         evaluate, vector = evaluator()
-        _, slope, push = evaluate(vector, POINTS)
+        value, slope, push = evaluate(vector, POINTS)
+        assert evaluate.value(vector, POINTS) == value
         for i in range(len(vector)):
             step = 1e-5 * np.eye(len(vector))[i]
             ends = [evaluate(vector + sign * step, POINTS)[0] for sign in (1, -1)]
@@ -99,7 +101,7 @@ def test_features_that_do_not_fit_are_computed_again(monkeypatch):
     with jax.enable_x64(True):
         evaluate, vector = evaluator()
         first = evaluate(vector, POINTS)
-        monkeypatch.setattr(points_module, "KEPT_BYTES", 0)
+        monkeypatch.setattr(at_points_module, "KEPT_BYTES", 0)
         again = evaluate(vector, POINTS)
     assert first[0] == again[0]
     for one, other in zip(first[1:], again[1:], strict=True):
@@ -110,5 +112,6 @@ def test_a_kernel_without_a_finite_factor_is_not_finite():
     with jax.enable_x64(True):
         evaluate, vector = evaluator()
         value, slope, _ = evaluate(np.full_like(vector, np.nan), POINTS)
+        assert evaluate.value(np.full_like(vector, np.nan), POINTS) == np.inf
     assert value == np.inf
     assert np.all(np.isnan(slope))

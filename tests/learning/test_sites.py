@@ -134,7 +134,9 @@ def test_gradient_against_finite_differences(name):
     y, vector = np.resize(case.y, 24).astype(float), at_given(case.likelihood)
     with jax.enable_x64(True):
         evaluate = evaluator(case.likelihood, y)
-        _, slope = evaluate(vector)
+        alone = evaluate.value(vector)
+        value, slope = evaluate(vector)
+        assert alone == value
         for i in range(len(vector)):
             step = 1e-3 * np.eye(len(vector))[i]
             difference = (evaluate(vector + step)[0] - evaluate(vector - step)[0]) / 2e-3
@@ -194,7 +196,9 @@ def test_two_blocks_are_two_data_sets():
     halves = [Block(X[part], y[part], ones, lk.Bernoulli()) for part in (slice(0, 12), slice(12, 24))]
     vector = at_given(lk.Bernoulli())
     with jax.enable_x64(True):
-        both = SiteEvaluator(lay_out(given), given, PRIOR, halves)(vector)
+        evaluate = SiteEvaluator(lay_out(given), given, PRIOR, halves)
+        both = evaluate(vector)
+        assert evaluate.value(vector) == pytest.approx(both[0], rel=1e-9)
         one = [evaluator(lk.Bernoulli(), half.y, half.x)(vector) for half in halves]
     assert both[0] == pytest.approx(one[0][0] + one[1][0], rel=1e-9)
     np.testing.assert_allclose(both[1], one[0][1] + one[1][1], rtol=1e-6, atol=1e-8)

@@ -72,11 +72,7 @@ class SiteEvaluator(AbstractBlockEvaluator):
 
     def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
         given, (x, y, counts, _) = self._given[number], self._blocks[number]
-        gram, mean = self._prior_at(number, vector)
-        likelihood = self.layout.model(vector, given).likelihood
-        rough = min(SHORTLY, _RELATIVE * self._steepness**2) if self.is_searched else 0.0
-        tolerance = max(self.tolerance, rough)
-        found, has_settled = settled(likelihood, gram, mean, y, counts, self._best[number], tolerance)
+        gram, found, has_settled = self._settled_at(number, vector)
         if not np.isfinite(found.bound):
             return -np.inf, np.full(len(vector), np.nan)
         self._has_settled[number] = has_settled
@@ -84,6 +80,17 @@ class SiteEvaluator(AbstractBlockEvaluator):
         slopes = _gram_slope(gram, found), np.sum(found.factors.alpha, axis=1)
         q = found.mean, found.variance
         return found.bound, np.asarray(_pulled_back(self.layout, vector, given, self._prior, x, y, counts, *q, *slopes))
+
+    def _evidence(self, number: int, vector: Float[np.ndarray, " P"]) -> float:
+        return self._settled_at(number, vector)[1].bound
+
+    def _settled_at(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[Array, Fitted, bool]:
+        """K of a block, the best sites there, and whether they have settled."""
+        _, y, counts, _ = self._blocks[number]
+        gram, mean = self._prior_at(number, vector)
+        likelihood = self.layout.model(vector, self._given[number]).likelihood
+        rough = min(SHORTLY, _RELATIVE * self._steepness**2) if self.is_searched else 0.0
+        return gram, *settled(likelihood, gram, mean, y, counts, self._best[number], max(self.tolerance, rough))
 
     def _prior_at(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[Array, Float[np.ndarray, " N"]]:
         """K, on an accelerator if it is worth it there, and μ."""

@@ -53,7 +53,7 @@ class HyperparameterDraws:
     acceptance: float
     """The mean acceptance rate."""
     evaluations: int
-    """Evaluations of the evidence and its gradient."""
+    """Evaluations of the evidence, alone or with its gradient."""
     failures: int
     """Of these, such as were not finite or beyond the bounds; none of them was kept."""
     warnings: tuple[str, ...] = ()

@@ -15,7 +15,8 @@ differentiating a Cholesky factorisation takes several times as many. Of many ro
 from __future__ import annotations
 
 import abc
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -30,11 +31,12 @@ from kosambi._core.threads import in_threads, platform
 from kosambi._core.types import Array
 from kosambi.learning.layout import Layout, Model, rebuilt
 from kosambi.learning.rows import Block
-from kosambi.learning.starts import Limits
+from kosambi.learning.starts import Limits, penalty
 from kosambi.likelihoods import Gaussian
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
 
+Result = TypeVar("Result")
 # Rows whose covariances with all others are differentiated at once, on a CPU and on an accelerator.
 _ROWS_OF_A_BLOCK, _ROWS_ON_DEVICE = 256, 2048
 DEVICE_FROM = 4096
@@ -67,20 +69,26 @@ class AbstractBlockEvaluator(abc.ABC):
         if not all(np.isfinite(part) for part, _ in parts):
             return np.inf, np.full(len(vector), np.nan)
         evidence = float(sum(part for part, _ in parts))
-        value, gradient = -evidence, -np.sum([slope for _, slope in parts], axis=0)
-        if self.bounds is not None:
-            away = (vector - self.bounds.centre) / self.bounds.width
-            value, gradient = value + 0.5 * float(away @ away), gradient + away / self.bounds.width
+        away, push = penalty(self.bounds, vector)
+        value, gradient = away - evidence, push - np.sum([slope for _, slope in parts], axis=0)
         if value < self._lowest:
             self._lowest, self.evidence = value, evidence
             self._keep(gradient)
         return value, gradient
 
+    def value(self, vector: Float[np.ndarray, " P"]) -> float:
+        """The value alone, in less time; +∞ where an evidence cannot be computed. Nothing of it is kept."""
+        found = self._of_blocks(lambda number: self._evidence(number, vector))
+        return penalty(self.bounds, vector)[0] - sum(found) if np.all(np.isfinite(found)) else np.inf
+
     def _parts(self, vector: Float[np.ndarray, " P"]) -> list[tuple[float, Float[np.ndarray, " P"]]]:
-        """The log evidence of every block and its gradient; several blocks at a time, one in each thread."""
-        if len(self._blocks) == 1:
-            return [self._block(0, vector)]
-        return in_threads(lambda number: self._block(number, vector), range(len(self._blocks)))
+        """The log evidence of every block and its gradient."""
+        return self._of_blocks(lambda number: self._block(number, vector))
+
+    def _of_blocks(self, function: Callable[[int], Result]) -> list[Result]:
+        """What a function of a block's number says of each; several blocks at a time, one in each thread."""
+        numbers = range(len(self._blocks))
+        return [function(0)] if len(numbers) == 1 else in_threads(function, numbers)
 
     def leave_one_out(self, vector: Float[np.ndarray, " P"]) -> float:
         """Mean log density of each observation given all others of its block."""
@@ -98,6 +106,10 @@ class AbstractBlockEvaluator(abc.ABC):
     def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
         """The log evidence of one block and its gradient."""
 
+    @abc.abstractmethod
+    def _evidence(self, number: int, vector: Float[np.ndarray, " P"]) -> float:
+        """The log evidence of one block; −∞ where there is none."""
+
     def _keep(self, gradient: Float[np.ndarray, " P"]) -> None:  # noqa: B027
         """The last evaluation was the best so far; what it found may be where the next one begins."""
 
@@ -111,6 +123,19 @@ class AbstractBlockEvaluator(abc.ABC):
         assert lowest is not None
         assert evidence is not None
         self._lowest, self.evidence = float(lowest), float(evidence)
+
+
+class _Solved(NamedTuple):
+    """What the evidence of a block and its gradient share."""
+
+    evidence: float
+    matrix: Float[np.ndarray, "N N"]
+    """L, with K = LLᵀ."""
+    times: Float[np.ndarray, " N"]
+    """How often each observation counts."""
+    alpha: Float[np.ndarray, " N"]
+    variance: Float[np.ndarray, " N"]
+    """Of the noise."""
 
 
 class ExactEvaluator(AbstractBlockEvaluator):
@@ -138,39 +163,57 @@ class ExactEvaluator(AbstractBlockEvaluator):
         self._known = np.zeros(()) if known is None else known
 
     def _block(self, number: int, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
-        from scipy.linalg import blas, lapack
+        from scipy.linalg import blas
 
         given, (x, y, counts, _) = self._given[number], self._blocks[number]
         if len(y) >= DEVICE_FROM and platform() != "cpu":
             found = _on_device(self.layout, vector, given, self._prior, x, y, counts, self._known)
             return float(found[0]), np.asarray(found[1])
-        gram, variance, mean = (np.asarray(part) for part in _covariance(self.layout, vector, given, self._prior, x))
-        times = np.asarray(counts)
-        root, excess = np.sqrt(times), times - 1.0
-        # r is symmetric, so that its transpose, which is in LAPACK's order, is the same.
-        matrix = gram.T * root
-        matrix *= root[:, None]
-        clear_above(matrix)
-        matrix[np.diag_indices_from(matrix)] += variance + self._known
-        if not factorise(matrix):
+        solved = self._solved(number, vector)
+        if solved is None:
             return -np.inf, np.full(len(vector), np.nan)
-        error = root * (np.asarray(y) - mean)
-        alpha, _ = lapack.dpotrs(matrix, error, lower=1)
-        log_determinant = 2.0 * np.sum(np.log(np.diagonal(matrix)))
-        constant = excess @ np.log(variance) + np.sum(times) * np.log(2.0 * np.pi)
-        evidence = -0.5 * float(error @ alpha + log_determinant + constant)
+        evidence, matrix, times, alpha, variance = solved
+        root = np.sqrt(times)
         invert_triangle(matrix)
         multiply_triangle(matrix)
         np.negative(matrix, out=matrix)
         blas.dsyr(1.0, alpha, lower=1, a=matrix, overwrite_a=1)
         # ααᵀ − K⁻¹ below the diagonal; K is symmetric, so what lies there counts twice, and nothing above it does.
         matrix[np.diag_indices_from(matrix)] *= 0.5
-        slopes = np.diagonal(matrix) - 0.5 * excess / variance
+        slopes = np.diagonal(matrix) - 0.5 * (times - 1.0) / variance
         matrix *= root
         matrix *= root[:, None]
         # Its transpose is in JAX's order.
         pulled = _pulled_back(self.layout, vector, given, self._prior, x, matrix.T, slopes, root * alpha)
         return evidence, np.asarray(pulled)
+
+    def _evidence(self, number: int, vector: Float[np.ndarray, " P"]) -> float:
+        if len(self._blocks[number].y) >= DEVICE_FROM and platform() != "cpu":
+            return self._block(number, vector)[0]
+        solved = self._solved(number, vector)
+        return -np.inf if solved is None else solved.evidence
+
+    def _solved(self, number: int, vector: Float[np.ndarray, " P"]) -> _Solved | None:
+        """The evidence of one block and what its gradient needs; None where K has no factor."""
+        from scipy.linalg import lapack
+
+        given, (x, y, counts, _) = self._given[number], self._blocks[number]
+        gram, variance, mean = (np.asarray(part) for part in _covariance(self.layout, vector, given, self._prior, x))
+        times = np.asarray(counts)
+        root = np.sqrt(times)
+        # r is symmetric, so that its transpose, which is in LAPACK's order, is the same.
+        matrix = gram.T * root
+        matrix *= root[:, None]
+        clear_above(matrix)
+        matrix[np.diag_indices_from(matrix)] += variance + self._known
+        if not factorise(matrix):
+            return None
+        error = root * (np.asarray(y) - mean)
+        alpha, _ = lapack.dpotrs(matrix, error, lower=1)
+        log_determinant = 2.0 * np.sum(np.log(np.diagonal(matrix)))
+        constant = (times - 1.0) @ np.log(variance) + np.sum(times) * np.log(2.0 * np.pi)
+        evidence = -0.5 * float(error @ alpha + log_determinant + constant)
+        return _Solved(evidence, matrix, times, alpha, variance)
 
     def left_out(self, vector: Float[np.ndarray, " P"]) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
         """As N(y_n − α_n/p_n, 1/p_n), p = diag K⁻¹.

@@ -10,29 +10,44 @@ that are all but independent. Curvatures below half of the prior's, where the ev
 to that. After the first rounds each coordinate of z is given the scale that these found: a column that hardly matters
 has a lengthscale whose distribution has one heavy side, of which the curvature knows nothing.
 
+A slope of the evidence takes twice as long as the evidence itself, and a trajectory needs several. So the first
+rounds, which are left out, are there to learn: a few by slopes of the evidence, with a step size that is adapted (dual
+averaging, Hoffman and Gelman 2014), then some by slopes of a surrogate (`kosambi.learning.surrogate`) of all that was
+seen so far. Where that serves, the rounds that are kept follow its slopes, and ask for one evidence each, at their
+ends; otherwise they follow those of the evidence. Rounds are added until R̂ and the number of effective draws suffice,
+or a limit is reached.
+
 The evidence is computed with LAPACK on the host, where a compiled program has no part in it, so the loop is Python's;
-chains run side by side, a thread each. At bounds trajectories are thrown back. Step sizes are adapted in the first
-rounds (dual averaging, Hoffman and Gelman 2014), which are left out; rounds are added until R̂ and the number of
-effective draws suffice, or a limit is reached.
+chains run side by side, a thread each.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.progress import Progress
 from kosambi._core.threads import in_threads
-from kosambi.learning.search import Objective, remembered
+from kosambi.learning.hyper_chain import Asked, Chain, StepSize
+from kosambi.learning.search import Objective
 from kosambi.learning.starts import Limits
+from kosambi.learning.surrogate import Surrogate, fitted
 
-NUM_CHAINS, WARM_UP, BATCH, SHORTEST = 4, 8, 6, 12
+NUM_CHAINS, WARM_UP, BATCH, SHORTEST = 4, 4, 6, 12
 """Chains, rounds in which the step size is adapted, rounds after which it is looked whether there are enough, and
 rounds below which R̂ says too little for that."""
-MOST_ROUNDS = 36
+MANY_NUMBERS, LONG_WARM_UP = 24, 8
+"""Numbers above which a surrogate knows too little of the directions to be tried, and the first rounds then."""
+STAGES, OF_A_STAGE = 3, 3
+"""How often a surrogate is learned again, and the rounds that follow it each time."""
+SERVES = 0.5
+"""Acceptance in the last of these stages from which a surrogate serves."""
+MOST_ROUNDS, MORE = 36, 3
+"""Rounds that are kept, at most, by slopes of the evidence; how many times as many by those of a surrogate."""
 ENOUGH, R_HAT_LIMIT = 1.1, 1.2
 """R̂ of four short chains below which no rounds are added (Gelman et al. 2013), and above which the user is warned:
 draws are averaged over, which needs less than quantiles of a parameter do."""
@@ -41,12 +56,6 @@ _STEP = 0.02
 _FLATTEST = 0.5
 # How near to a bound, in widths of the prior, a mode lies at it.
 _AT_BOUND = 1e-6
-# Leapfrog steps of a transition, and reflections at bounds in one of them, at most.
-_MOST_STEPS, _MOST_REFLECTIONS = 16, 64
-_ACCEPTANCE = 0.7
-_LONGEST_STEP = 1.5
-# A quarter of a turn, by a fifth less to three fifths more, so that no coordinate comes back to where it was.
-_TURN, _SHORTEST, _LONGEST = 0.5 * np.pi, 0.8, 1.6
 # As many independent draws of a coordinate speak for the scale that the curvature gave it.
 _TRUST = 20.0
 
@@ -101,25 +110,28 @@ def draw_chains(
         show: the progress line.
         most_rounds: transitions of each chain after the first ones, at most.
     """
-    own = [remembered("chain", objective()) for _ in range(NUM_CHAINS)]
+    own = [Asked(objective()) for _ in range(NUM_CHAINS)]
     frame = _frame(own, mode, bounds)
     generators = generator.spawn(NUM_CHAINS)
-    chains = [_Chain(one, mode, frame, bounds, each) for one, each in zip(own, generators, strict=True)]
+    chains = [Chain(one, mode, frame, bounds, each) for one, each in zip(own, generators, strict=True)]
     in_threads(lambda chain: chain.begin(), chains)
-    step = _StepSize()
-    for number in range(WARM_UP):
-        show.update("hyperparameters: first draws", number, WARM_UP)
+    step, has_many = StepSize(), len(mode) > MANY_NUMBERS
+    first = LONG_WARM_UP if has_many else WARM_UP
+    for number in range(first):
+        show.update("hyperparameters: first draws", number, first)
         step.adapt(float(np.mean(in_threads(lambda chain: chain.move(step.now), chains))))
+    surrogate = _learned_surrogate(chains, 0 if has_many else STAGES, show)
     size, accepted, rounds = step.last, [], 0
-    scales = _scales(np.array([chain.whitened for chain in chains]))
-    for chain in chains:
-        chain.rescale(scales)
-        chain.forget()
-    while rounds < most_rounds:
-        for _ in range(min(BATCH, most_rounds - rounds)):
-            accepted.append(float(np.mean(in_threads(lambda chain: chain.move(size), chains))))
+    most = most_rounds if surrogate is None else MORE * most_rounds
+
+    def move(chain: Chain) -> float:
+        return chain.move(size) if surrogate is None else chain.follow(surrogate, with_slope=False)
+
+    while rounds < most:
+        for _ in range(min(BATCH, most - rounds)):
+            accepted.append(float(np.mean(in_threads(move, chains))))
             rounds += 1
-            show.update("hyperparameters: draws", rounds, most_rounds)
+            show.update("hyperparameters: draws", rounds, most)
         vectors = np.array([chain.vectors for chain in chains])
         r_hat, ess = split_r_hat(vectors), effective_draws(vectors)
         if rounds >= SHORTEST and r_hat <= ENOUGH and ess >= wanted:
@@ -130,9 +142,42 @@ def draw_chains(
         r_hat=r_hat,
         ess=ess,
         acceptance=float(np.mean(accepted)),
-        evaluations=1 + len(mode) + sum(chain.evaluations for chain in chains),
-        failures=sum(chain.failures for chain in chains),
+        evaluations=sum(one.evaluations for one in own),
+        failures=sum(one.failures for one in own),
     )
+
+
+def _learned_surrogate(chains: list[Chain], stages: int, show: Progress) -> Surrogate | None:
+    """A surrogate that serves, after so many stages; None if there is none.
+
+    Coordinates have the scales of what was drawn so far then, and chains have forgotten it.
+    """
+    acceptance = 0.0
+    for stage in range(stages):
+        surrogate = _surrogate(chains)
+        if surrogate is None:
+            break
+        show.update("hyperparameters: first draws by a surrogate", stage, stages)
+        follow = functools.partial(Chain.follow, surrogate=surrogate, with_slope=True)
+        acceptance = float(np.mean([in_threads(follow, chains) for _ in range(OF_A_STAGE)]))
+    scales = _scales(np.array([chain.whitened for chain in chains]))
+    for chain in chains:
+        chain.rescale(scales)
+        chain.forget()
+    return _surrogate(chains) if acceptance >= SERVES else None
+
+
+def _surrogate(chains: list[Chain]) -> Surrogate | None:
+    parts = zip(*(chain.known() for chain in chains if chain.density.known), strict=True)
+    # Round by round, so that the last ones are those of all chains.
+    found = [_in_turns(part) for part in parts]
+    return fitted(*found) if found else None
+
+
+def _in_turns(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The rows of several arrays, the last rows of each at the end."""
+    order = np.argsort(np.concatenate([np.arange(len(part)) - len(part) for part in parts]), kind="stable")
+    return np.concatenate(parts)[order]
 
 
 def split_r_hat(draws: Float[np.ndarray, "C T P"]) -> float:
@@ -177,7 +222,7 @@ def effective_draws(draws: Float[np.ndarray, "C T P"]) -> float:
     return float(np.min(num_chains * length / times))
 
 
-def _frame(own: list[Objective], mode: Float[np.ndarray, " P"], bounds: Limits) -> Float[np.ndarray, "P P"]:
+def _frame(own: list[Asked], mode: Float[np.ndarray, " P"], bounds: Limits) -> Float[np.ndarray, "P P"]:
     """The matrix that takes z to θ − θ̂, from differences of the gradient."""
     size, width = len(mode), bounds.width
     # Inwards, where there is a bound.
@@ -186,7 +231,7 @@ def _frame(own: list[Objective], mode: Float[np.ndarray, " P"], bounds: Limits) 
     every = np.concatenate([mode[None], moves])
     # An objective may keep what it has found for its next evaluation, so each has a thread of its own.
     shares = [np.arange(first, len(every), len(own)) for first in range(len(own))]
-    parts = in_threads(lambda each: [own[each](every[i])[1] for i in shares[each]], list(range(len(own))))
+    parts = in_threads(lambda each: [_slope(own[each], every[i]) for i in shares[each]], list(range(len(own))))
     slopes = np.empty((len(every), size))
     for share, part in zip(shares, parts, strict=True):
         slopes[share] = np.reshape(part, (len(share), size))
@@ -204,126 +249,12 @@ def _frame(own: list[Objective], mode: Float[np.ndarray, " P"], bounds: Limits) 
     return width[:, None] * vectors / np.sqrt(np.maximum(values, _FLATTEST))
 
 
+def _slope(density: Asked, vector: Float[np.ndarray, " P"]) -> Float[np.ndarray, " P"]:
+    value, slope = density.both(vector)
+    return slope if np.isfinite(value) else np.full(len(vector), np.nan)
+
+
 def _scales(whitened: Float[np.ndarray, "C T P"]) -> Float[np.ndarray, " P"]:
     """Standard deviations of the coordinates, drawn towards the one that the curvature says; neighbours count half."""
     variance, worth = np.var(whitened, axis=(0, 1)), 0.5 * np.prod(whitened.shape[:2])
     return np.sqrt((worth * variance + _TRUST) / (worth + _TRUST))
-
-
-class _StepSize:
-    """Dual averaging of log ε towards an acceptance rate (Hoffman and Gelman 2014), with constants for few rounds."""
-
-    def __init__(self, first: float = 0.8) -> None:
-        self.now, self._centre, self._error, self._mean, self._count = first, np.log(2.0 * first), 0.0, 0.0, 0
-
-    def adapt(self, acceptance: float) -> None:
-        """After a round with this mean acceptance."""
-        self._count += 1
-        share = 1.0 / (self._count + 5.0)
-        self._error += share * (_ACCEPTANCE - acceptance - self._error)
-        logarithm = min(self._centre - np.sqrt(self._count) / 0.2 * self._error, np.log(_LONGEST_STEP))
-        weight = self._count**-0.75
-        self._mean += weight * (logarithm - self._mean)
-        self.now = float(np.exp(logarithm))
-
-    @property
-    def last(self) -> float:
-        """The step size to go on with."""
-        return float(np.exp(self._mean))
-
-
-def _decide(gain: float, threshold: float) -> tuple[float, bool]:
-    """Metropolis' rule: the probability with which a state of so much less energy is taken, and whether it is."""
-    acceptance = float(np.exp(min(0.0, gain)))
-    return acceptance, threshold < acceptance
-
-
-class _Chain:
-    """One chain, in coordinates z."""
-
-    def __init__(
-        self,
-        objective: Objective,
-        mode: Float[np.ndarray, " P"],
-        frame: Float[np.ndarray, "P P"],
-        bounds: Limits,
-        generator: np.random.Generator,
-    ) -> None:
-        self._objective, self._mode, self._frame, self._bounds = objective, mode, frame, bounds
-        self._generator = generator
-        self.evaluations = self.failures = 0
-        self._at, self._value, self._slope = np.zeros(len(mode)), np.inf, np.zeros(len(mode))
-        self.vectors: list[np.ndarray] = []
-        self.whitened: list[np.ndarray] = []
-        self.values: list[float] = []
-
-    def begin(self) -> None:
-        """At a draw of the normal approximation, nearer to the mode where the density is zero there."""
-        towards, share = self._generator.normal(size=len(self._mode)), 1.0
-        while True:
-            self._at, _ = self._drift(np.zeros(len(self._mode)), towards, share)
-            self._value, self._slope = self._evaluate(self._at)
-            if np.isfinite(self._value) or share == 0.0:
-                return
-            share = 0.5 * share if share > 1e-3 else 0.0
-
-    def forget(self) -> None:
-        """What was drawn so far."""
-        self.vectors, self.whitened, self.values = [], [], []
-
-    def rescale(self, scales: Float[np.ndarray, " P"]) -> None:
-        """Coordinates in units of `scales`."""
-        self._frame, self._at, self._slope = self._frame * scales, self._at / scales, self._slope * scales
-
-    def move(self, step: float) -> float:
-        """One transition; the probability with which it was accepted."""
-        generator, at, value, slope = self._generator, self._at.copy(), self._value, self._slope
-        momentum = generator.normal(size=len(at))
-        energy = value + 0.5 * momentum @ momentum
-        length = _TURN * generator.uniform(_SHORTEST, _LONGEST)
-        number = min(max(1, round(length / step)), _MOST_STEPS)
-        threshold, acceptance = generator.uniform(), 0.0
-        for _ in range(number):
-            momentum = momentum - 0.5 * step * slope
-            at, momentum = self._drift(at, momentum, step)
-            value, slope = self._evaluate(at)
-            if not np.isfinite(value):
-                break
-            momentum = momentum - 0.5 * step * slope
-        else:
-            acceptance, is_taken = _decide(float(energy - value - 0.5 * momentum @ momentum), threshold)
-            if is_taken:
-                self._at, self._value, self._slope = at, value, slope
-        self.vectors.append(self._mode + self._frame @ self._at)
-        self.whitened.append(self._at)
-        self.values.append(self._value)
-        return acceptance
-
-    def _drift(
-        self, at: Float[np.ndarray, " P"], momentum: Float[np.ndarray, " P"], time: float
-    ) -> tuple[Float[np.ndarray, " P"], Float[np.ndarray, " P"]]:
-        """Straight on for a time, thrown back like light from the bounds, which keeps energy and volume."""
-        for _ in range(_MOST_REFLECTIONS):
-            vector, speed = self._mode + self._frame @ at, self._frame @ momentum
-            gap = np.maximum(np.where(speed > 0, self._bounds.upper - vector, vector - self._bounds.lower), 0.0)
-            until = np.where(speed != 0, gap / np.where(speed != 0, np.abs(speed), 1.0), np.inf)
-            first = int(np.argmin(until))
-            if until[first] >= time:
-                return at + time * momentum, momentum
-            at, time = at + until[first] * momentum, time - until[first]
-            normal = self._frame[first]
-            momentum = momentum - 2.0 * normal * (normal @ momentum) / (normal @ normal)
-        return at + time * momentum, momentum
-
-    def _evaluate(self, at: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
-        vector = self._mode + self._frame @ at
-        # Rounding at a wall is not beyond it.
-        slack = 1e-9 * self._bounds.width
-        inside = np.all(vector >= self._bounds.lower - slack) and np.all(vector <= self._bounds.upper + slack)
-        vector = np.clip(vector, self._bounds.lower, self._bounds.upper)
-        value, slope = self._objective(vector) if inside else (np.inf, np.zeros(len(at)))
-        self.evaluations += bool(inside)
-        if not (np.isfinite(value) and np.all(np.isfinite(slope))):
-            self.failures += 1
-            return np.inf, np.zeros(len(at))
-        return value, self._frame.T @ slope

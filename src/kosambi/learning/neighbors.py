@@ -26,7 +26,7 @@ from kosambi.basis.neighbors import Nearest, Neighbors, find_neighbors
 from kosambi.kernels import column_scales
 from kosambi.learning.conditionals import batch_evidence, conditionals
 from kosambi.learning.layout import Model
-from kosambi.learning.starts import Limits
+from kosambi.learning.starts import Limits, penalty
 from kosambi.learning.task import Found, Task
 from kosambi.priors import AbstractPrior
 
@@ -69,13 +69,12 @@ def refined(task: Task, prior: AbstractPrior, found: Found) -> Found:
         vector = begun
         data.find_again(vector)
     after, square, vector = _rescaled(task, data, bounds, vector)
-    away = (vector - bounds.centre) / bounds.width
     size = len(data.pool)
     return dataclasses.replace(
         found,
         model=at_rest(task.layout.model(vector, found.model)),
         strategy=NEIGHBORS,
-        objective=size * after - 0.5 * float(away @ away),
+        objective=size * after - penalty(bounds, vector)[0],
         log_evidence=size * after,
         gradient_norm=path.slope,
         converged=found.converged and bool(reached > before - _WORSE) and not task.stop.happened,
@@ -107,8 +106,7 @@ def _descended(task: Task, data: _Data, bounds: Limits, vector: np.ndarray) -> _
             if step in again:
                 data.find_again(vector)
             value, gradient = data.batch(vector, task.generator.choice(data.num_used, BATCH, replace=False))
-            away = (vector - bounds.centre) / bounds.width
-            slope = (gradient / BATCH - away / bounds.width / size) * bounds.scale
+            slope = (gradient / BATCH - penalty(bounds, vector)[1] / size) * bounds.scale
             if not np.all(np.isfinite(slope)):
                 task.record.failures += 1
                 continue

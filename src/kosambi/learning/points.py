@@ -1,80 +1,34 @@
-r"""The evidence with inducing points, of any likelihood, on all rows in chunks, and its gradient by formula.
+"""The evidence with inducing points, of any likelihood, on all rows in chunks: a function to be searched.
 
-With ψ_n = L⁻¹r(Z, x_n), LLᵀ = r(Z, Z) + εI, and sites W and λ (`kosambi.learning.sites`), q(w) = N(ŵ, V) with
-
-    V = (I + Σ_n W_n ψ_nψ_nᵀ)⁻¹,   ŵ = V Σ_n (λ_n − W_n μ_n) ψ_n
-
-and f_n ~ N(μ_n + ψ_nᵀŵ, ψ_nᵀVψ_n + r(x_n, x_n) − |ψ_n|²) under q. The bound is
-
-    F = −Σ_n E_q c(y_n, f_n) − ½ [tr V + |ŵ|² − M − log|V|],
-
-for Gaussian noise the collapsed bound (Titsias 2009), whose sites are the observations themselves. At the best sites
-its gradient is that of Gaussian observations with precisions W; with g_n = W_n E_q f_n − λ_n, which is E_q c' there,
-
-    ∂F/∂r(Z, x_n) = L⁻ᵀ[W_n (I − V)ψ_n − g_n ŵ],   ∂F/∂r(x_n, x_n) = −½W_n,   ∂F/∂μ_n = −g_n,
-    ∂F/∂r(Z, Z) = −½ L⁻ᵀ[(I − V) Σ_n W_n ψ_nψ_nᵀ + ŵŵᵀ] L⁻¹,   ∂F/∂(likelihood) = −Σ_n E_q ∂c.
-
-It is symmetric by construction, which matters: L⁻¹ is large, and what does not cancel is far larger than the gradient.
-A site that cannot be negative leaves out what v_n adds where E_q c'' is (an outlier of Student's distribution), by
-which the gradient is off by some percent at worst.
-Rows are taken in chunks; sums are in float64; ψ is kept between the passes where it fits in memory.
+The bound and its gradient are those of `kosambi.learning.at_points`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.linalg import all_blas_threads
-from kosambi._core.precision import compiled, lift
+from kosambi._core.precision import lift
 from kosambi._core.types import Array
-from kosambi.basis.points import JITTER
-from kosambi.learning import sites as _sites
-from kosambi.learning.layout import Layout, Model, rebuilt
-from kosambi.learning.search import Objective
-from kosambi.learning.sites import SETTLED, Fitted, Sites, SiteStore, expected, expected_cost, first_sites, settle
-from kosambi.learning.starts import Limits
+from kosambi.learning.at_points import Chunk, NormalAtPoints
+from kosambi.learning.layout import Layout, Model
+from kosambi.learning.sites import SETTLED, Fitted, Sites, SiteStore, settle
+from kosambi.learning.starts import Limits, penalty
 from kosambi.likelihoods import Gaussian
 from kosambi.priors import AbstractPrior
-from kosambi.priors.base import evaluate_mean
 
 POINTS = "points"
 CHUNK = 2048
 """Rows at a time, at most."""
-KEPT_BYTES = 2**30
-"""Memory that ψ may take between the passes; beyond it is computed again."""
 # Rows times squared points from which several threads of the BLAS are worth it: they wait for each other by turning in
 # circles, and where other work has the cores, small products then take a hundred times as long.
 _MUCH = 2**30
 # To a multiple of this the rows of a chunk are rounded up, so that data of about as many rows compile nothing again.
 _ROUNDED = 128
-
-
-@dataclasses.dataclass(frozen=True)
-class _Chunk:
-    """Rows, those that fill it up having weight zero."""
-
-    rows: slice
-    """Where they stand in what is kept for each row."""
-    x: Array
-    y: Array
-    counts: Array
-    given: Model
-
-
-class _Latent(NamedTuple):
-    """q(w) of one latent function."""
-
-    mean: Float[np.ndarray, " M"]
-    covariance: Float[np.ndarray, "M M"]
-    normal: Float[np.ndarray, "M M"]
-    """Σ_n W_n ψ_nψ_nᵀ."""
 
 
 class PointEvaluator(SiteStore):
@@ -118,228 +72,71 @@ class PointEvaluator(SiteStore):
             own = np.where(np.arange(size) < len(rows), times[filled], 0.0)
             model = given._replace(likelihood=given.likelihood.at_rows(filled))
             arrays = np.asarray(x)[filled], np.asarray(y)[filled], own
-            self._chunks.append(_Chunk(slice(start, start + size), *lift(arrays), lift(model)))
+            self._chunks.append(Chunk(slice(start, start + size), *lift(arrays), lift(model)))
 
-    def held(self, vector: Float[np.ndarray, " P"], points: Float[np.ndarray, "M D"]) -> Objective:
+    def held(self, vector: Float[np.ndarray, " P"], points: Float[np.ndarray, "M D"]) -> PointDensity:
         """A function of the free numbers alone, whose evaluations all begin with the sites at `vector`."""
         self(vector, points)
         self._is_held = True
-        return lambda other: self(other, points)[:2]
+        return PointDensity(self, points)
+
+    def value(self, vector: Float[np.ndarray, " P"], points: Float[np.ndarray, "M D"]) -> float:
+        """The value alone, in less time; +∞ where there is no evidence. Nothing of it is kept."""
+        with self._threads(points):
+            _, found, _ = self._settled(vector, points)
+        return np.inf if found is None else penalty(self.bounds, vector)[0] - found.bound
 
     def __call__(
         self, vector: Float[np.ndarray, " P"], points: Float[np.ndarray, "M D"]
     ) -> tuple[float, Float[np.ndarray, " P"], Float[np.ndarray, "M D"]]:
         """Value, and gradients in the free numbers and in the points; not finite where there is no evidence."""
-        work = len(self._chunks) * self._chunks[0].y.shape[0] * len(points) ** 2
-        with all_blas_threads() if work > _MUCH else contextlib.nullcontext():
-            return self._evaluate(vector, points)
-
-    def _evaluate(
-        self, vector: Float[np.ndarray, " P"], points: Float[np.ndarray, "M D"]
-    ) -> tuple[float, Float[np.ndarray, " P"], Float[np.ndarray, "M D"]]:
-        failed = np.inf, np.full(len(vector), np.nan), np.full(points.shape, np.nan)
-        q = _Posterior.of(self, vector, points)
-        if q is None:
-            return failed
-        # Those of Gaussian noise are known.
-        start = None if isinstance(self._given.likelihood, Gaussian) else self._best
-        found, has_settled = settle(q.fitted, q.first, start, self.tolerance)
-        if not np.isfinite(found.bound):
-            return failed
-        slope, push = q.gradient(found)
-        value = -found.bound
-        if self.bounds is not None:
-            away = (vector - self.bounds.centre) / self.bounds.width
-            value, slope = value + 0.5 * float(away @ away), slope - away / self.bounds.width
+        with self._threads(points):
+            q, found, has_settled = self._settled(vector, points)
+            if q is None or found is None:
+                return np.inf, np.full(len(vector), np.nan), np.full(points.shape, np.nan)
+            slope, push = q.gradient(found)
+        away, pull = penalty(self.bounds, vector)
+        value = away - found.bound
         if value < self._lowest:
             self._lowest, self.evidence, self.is_settled = value, found.bound, has_settled
             if not self._is_held:
                 self._best = found.sites
-        return value, -slope, -push
+        return value, pull - slope, -push
+
+    def _threads(self, points: Float[np.ndarray, "M D"]) -> contextlib.AbstractContextManager[None]:
+        """All threads of BLAS where there is enough to do for them."""
+        work = len(self._chunks) * self._chunks[0].y.shape[0] * len(points) ** 2
+        return all_blas_threads() if work > _MUCH else contextlib.nullcontext()
+
+    def _settled(
+        self, vector: Float[np.ndarray, " P"], points: Float[np.ndarray, "M D"]
+    ) -> tuple[NormalAtPoints | None, Fitted | None, bool]:
+        """q at the best sites, and whether they have settled; None where there is no evidence."""
+        q = NormalAtPoints.of(self.layout, vector, self._given, self._prior, self._chunks, points)
+        if q is None:
+            return None, None, False
+        # Those of Gaussian noise are known.
+        start = None if isinstance(self._given.likelihood, Gaussian) else self._best
+        found, has_settled = settle(q.fitted, q.first, start, self.tolerance)
+        return q, found if np.isfinite(found.bound) else None, has_settled
+
+
+@dataclasses.dataclass(frozen=True)
+class PointDensity:
+    """A log density of the free numbers, turned around, for points that stand still; see `PointEvaluator.held`."""
+
+    bound: PointEvaluator
+    points: Float[np.ndarray, "M D"]
+
+    def __call__(self, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
+        return self.bound(vector, self.points)[:2]
+
+    def value(self, vector: Float[np.ndarray, " P"]) -> float:
+        """The value alone."""
+        return self.bound.value(vector, self.points)
 
 
 def chunk_rows(num_rows: int) -> int:
     """Rows of each of as few chunks as will do, about as many in all of them."""
     number = -(-num_rows // CHUNK)
     return num_rows if number <= 1 else _ROUNDED * -(-num_rows // (_ROUNDED * number))
-
-
-class _Posterior:
-    """q for one set of hyperparameters and points, as a function of the sites."""
-
-    def __init__(
-        self,
-        owner: PointEvaluator,
-        vector: np.ndarray,
-        points: np.ndarray,
-        factor: np.ndarray,
-    ) -> None:
-        self.layout, self.prior, self.given, self.chunks = owner.layout, owner._prior, owner._given, owner._chunks
-        self.vector, self.points, self.factor = vector, points, factor
-        self.size, self.num_rows = len(points), len(self.chunks) * self.chunks[0].y.shape[0]
-        self._keeps = 8 * self.num_rows * self.size <= KEPT_BYTES
-        self._kept: dict[int, np.ndarray] = {}
-        self.mean, self.variance, self.explained = (np.empty(self.num_rows) for _ in range(3))
-        self.likelihoods = [self.layout.model(vector, chunk.given).likelihood for chunk in self.chunks]
-        for chunk in self.chunks:
-            offset, variance = _offsets(self.layout, vector, chunk.given, self.prior, chunk.x)
-            self.mean[chunk.rows], self.variance[chunk.rows] = np.asarray(offset), np.asarray(variance)
-            psi = self.features(chunk)
-            self.explained[chunk.rows] = np.einsum("mn,mn->n", psi, psi)
-
-    @classmethod
-    def of(cls, owner: PointEvaluator, vector: np.ndarray, points: np.ndarray) -> _Posterior | None:
-        """None where r(Z, Z) has no factor."""
-        from scipy.linalg import lapack
-
-        gram = np.array(_gram(owner.layout, vector, owner._given, owner._prior, points), order="F")
-        gram[np.diag_indices_from(gram)] += JITTER * np.mean(np.diagonal(gram))
-        factor, status = lapack.dpotrf(gram, lower=1, clean=1)
-        if status or not np.all(np.isfinite(np.diagonal(factor))):
-            return None
-        return cls(owner, vector, points, factor)
-
-    def features(self, chunk: _Chunk) -> Float[np.ndarray, "M n"]:
-        """ψ of the rows of a chunk."""
-        from scipy.linalg import blas
-
-        if (known := self._kept.get(chunk.rows.start)) is not None:
-            return known
-        cross = np.array(_cross(self.layout, self.vector, self.given, self.prior, self.points, chunk.x), order="F")
-        psi = blas.dtrsm(1.0, self.factor, cross, lower=1, overwrite_b=1)
-        if self._keeps:
-            self._kept[chunk.rows.start] = psi
-        return psi
-
-    def first(self) -> Sites:
-        """Sites to begin with."""
-        parts = [
-            first_sites(own, chunk.y, chunk.counts, self.mean[chunk.rows], self.variance[chunk.rows])
-            for own, chunk in zip(self.likelihoods, self.chunks, strict=True)
-        ]
-        return Sites(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-    def fitted(self, sites: Sites) -> Fitted:
-        """q for these sites; see `kosambi.learning.sites.Fitted`."""
-        from scipy.linalg import blas, lapack
-
-        number = sites.precision.shape[1]
-        mean, variance, slope, curvature = (np.empty((self.num_rows, number)) for _ in range(4))
-        latents, divergence = [], 0.0
-        for c in range(number):
-            normal, aim = np.zeros((self.size, self.size), order="F"), np.zeros(self.size)
-            for chunk in self.chunks:
-                psi, precision = self.features(chunk), sites.precision[chunk.rows, c]
-                normal = blas.dsyrk(1.0, psi * np.sqrt(precision), beta=1.0, c=normal, lower=1, overwrite_c=1)
-                aim += psi @ (sites.shift[chunk.rows, c] - precision * self.mean[chunk.rows])
-            normal = np.tril(normal) + np.tril(normal, -1).T
-            root, status = lapack.dpotrf(normal + np.eye(self.size), lower=1)
-            if status or not np.all(np.isfinite(np.diagonal(root))):
-                return Fitted(sites, -np.inf, mean, variance, slope, curvature, np.inf, None)
-            log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(root))))
-            covariance, _ = lapack.dpotri(root, lower=1)
-            covariance = np.tril(covariance) + np.tril(covariance, -1).T
-            best = covariance @ aim
-            divergence += 0.5 * (float(np.trace(covariance)) + float(best @ best) - self.size + log_determinant)
-            latents.append(_Latent(best, covariance, normal))
-        pulls, cost, least = [latent.mean.copy() for latent in latents], 0.0, _sites.floor(self.variance)
-        for likelihood, chunk in zip(self.likelihoods, self.chunks, strict=True):
-            psi, rows = self.features(chunk), chunk.rows
-            residual = np.maximum(self.variance[rows] - self.explained[rows], 0.0)
-            for c, latent in enumerate(latents):
-                mean[rows, c] = self.mean[rows] + latent.mean @ psi
-                spread = np.einsum("mn,mn->n", psi, latent.covariance @ psi)
-                variance[rows, c] = np.maximum(residual + spread, least)
-            parts = expected(likelihood, chunk.y, chunk.counts, mean[rows], variance[rows])
-            cost += float(parts[0])
-            slope[rows], curvature[rows] = np.asarray(parts[1]), np.asarray(parts[2])
-            for c in range(number):
-                pulls[c] += psi @ slope[rows, c]
-        pull = 0.5 * sum(float(pull @ latent.covariance @ pull) for pull, latent in zip(pulls, latents, strict=True))
-        is_finite = np.all(np.isfinite(slope)) and np.all(np.isfinite(curvature))
-        bound = -cost - divergence if is_finite else -np.inf
-        return Fitted(sites, bound, mean, variance, slope, curvature, pull, latents)
-
-    def gradient(self, found: Fitted) -> tuple[Float[np.ndarray, " P"], Float[np.ndarray, "M D"]]:
-        """∂F in the free numbers and in the points."""
-        from scipy.linalg import blas
-
-        def turned(right: np.ndarray) -> np.ndarray:
-            return blas.dtrsm(1.0, self.factor, np.array(right, order="F"), lower=1, trans_a=1)
-
-        precision, slope = found.sites.precision, found.sites.precision * found.mean - found.sites.shift
-        total, loads = np.zeros((self.size, self.size)), []
-        for latent in found.factors:
-            shrink = np.eye(self.size) - latent.covariance
-            total += shrink @ latent.normal + np.multiply.outer(latent.mean, latent.mean)
-            loads.append((turned(shrink), turned(latent.mean[:, None])[:, 0]))
-        both = turned(turned(total).T)
-        start = _gram_pulled(self.layout, self.vector, self.given, self.prior, self.points, -0.25 * (both + both.T))
-        slopes, push = (np.array(part) for part in start)
-        for chunk in self.chunks:
-            psi, rows = self.features(chunk), chunk.rows
-            cross = np.zeros_like(psi)
-            for c, (load, aim) in enumerate(loads):
-                cross += load @ (psi * precision[rows, c]) - np.multiply.outer(aim, slope[rows, c])
-            parts = cross, -0.5 * np.sum(precision[rows], axis=1), -np.sum(slope[rows], axis=1)
-            model = self.layout, self.vector, chunk.given, self.prior, self.points
-            q = found.mean[rows], found.variance[rows]
-            pulled = _pulled_back(*model, chunk.x, chunk.y, chunk.counts, parts, q)
-            slopes, push = slopes + np.asarray(pulled[0]), push + np.asarray(pulled[1])
-        return slopes, push
-
-
-@compiled
-def _offsets(layout: Layout, vector: Array, given: Model, prior: AbstractPrior, x: Array) -> tuple[Array, Array]:
-    """Mean and variance of the prior at the data."""
-    model = layout.model(vector, given)
-    return jnp.asarray(evaluate_mean(model.mean, x)), rebuilt(prior, model).pointwise(x)
-
-
-@compiled
-def _cross(layout: Layout, vector: Array, given: Model, prior: AbstractPrior, z: Array, x: Array) -> Array:
-    return rebuilt(prior, layout.model(vector, given)).pairwise(z, x)
-
-
-@compiled
-def _gram(layout: Layout, vector: Array, given: Model, prior: AbstractPrior, z: Array) -> Array:
-    return rebuilt(prior, layout.model(vector, given)).pairwise(z, z)
-
-
-@compiled
-def _gram_pulled(
-    layout: Layout, vector: Array, given: Model, prior: AbstractPrior, points: Array, slope: Array
-) -> tuple[Array, Array]:
-    """ε is a part of the mean variance, so that the diagonal of the slope counts for all of them."""
-
-    def weighted(v: Array, z: Array) -> Array:
-        gram = rebuilt(prior, layout.model(v, given)).pairwise(z, z)
-        return jnp.sum(slope * gram) + JITTER * jnp.trace(slope) * jnp.mean(jnp.diagonal(gram))
-
-    return jax.grad(weighted, argnums=(0, 1))(vector, points)
-
-
-@compiled
-def _pulled_back(
-    layout: Layout,
-    vector: Array,
-    given: Model,
-    prior: AbstractPrior,
-    points: Array,
-    x: Array,
-    y: Array,
-    counts: Array,
-    slopes: tuple[Array, Array, Array],
-    q: tuple[Array, Array],
-) -> tuple[Array, Array]:
-    """The slopes in the free numbers and the points, from those in r(Z, x), r(x, x) and μ, and of the costs."""
-
-    def weighted(v: Array, z: Array) -> Array:
-        model = layout.model(v, given)
-        one = rebuilt(prior, model)
-        mean = jnp.broadcast_to(jnp.asarray(evaluate_mean(model.mean, x)), y.shape)
-        parts = zip(slopes, (one.pairwise(z, x), one.pointwise(x), mean), strict=True)
-        cost = expected_cost(model.likelihood, y, counts, q[0], jnp.sqrt(q[1]))
-        return sum((jnp.sum(slope * part) for slope, part in parts), -cost)
-
-    return jax.grad(weighted, argnums=(0, 1))(vector, points)

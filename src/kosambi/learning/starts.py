@@ -204,6 +204,14 @@ class Limits:
         return tuple(p.entry(i) for (p, i), at in zip(layout.entries(), there, strict=True) if at)
 
 
+def penalty(bounds: Limits | None, vector: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"] | float]:
+    """Minus the log of the weak prior, up to a constant, and its gradient; nothing where there is none."""
+    if bounds is None:
+        return 0.0, 0.0
+    away = (vector - bounds.centre) / bounds.width
+    return 0.5 * float(away @ away), away / bounds.width
+
+
 def limits(layout: Layout, usual: Model, given: Model, scales: Scales, x: Float[Array, "N D"]) -> Limits:
     """The limits around a model of the usual size, widened so that the given one lies inside."""
     centre, inside = layout.vector(usual), layout.vector(given)

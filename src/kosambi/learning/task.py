@@ -165,7 +165,8 @@ class AbstractStrategy(abc.ABC):
     def density(self, found: Found) -> tuple[Callable[[], Objective], float]:
         """What draws of hyperparameters come from, and the cubed rows of an evaluation, which say how long it takes.
 
-        The first makes functions that give minus the log density and its gradient, one for each chain.
+        The first makes functions that give minus the log density and its gradient, one for each chain; their `value`
+        says minus the log density alone.
         """
         del found
         raise InputError(
