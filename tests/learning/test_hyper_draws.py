@@ -84,7 +84,7 @@ def test_a_surrogate_knows_values_between_its_points_and_its_slope():
     assert fitted(points[:3], np.full(3, np.inf), np.zeros((3, 2))) is None
 
 
-def test_one_value_is_asked_for_each_draw_where_a_surrogate_serves():
+def test_one_value_at_most_is_asked_for_each_draw_where_a_surrogate_serves():
     class Counted:
         slopes = values = 0
 
@@ -99,7 +99,8 @@ def test_one_value_is_asked_for_each_draw_where_a_surrogate_serves():
     with Progress(False) as show:
         chains = draw_chains(Counted, np.zeros(2), limits(2), np.random.default_rng(0), 1000, show, 12)
     assert chains.vectors.shape[1] == 12 * hyper_draws.MORE
-    assert Counted.values == 4 * chains.vectors.shape[1]
+    moved = 4 + np.count_nonzero(np.diff(chains.densities, axis=1))
+    assert moved <= Counted.values <= 4 * chains.vectors.shape[1]
     assert chains.evaluations == Counted.values + Counted.slopes
     assert chains.acceptance > 0.7
 

@@ -1,8 +1,9 @@
 r"""One chain of Hamiltonian Monte Carlo in whitened coordinates z, by slopes of the density itself or of a surrogate.
 
-A transition begins with a normal momentum, follows leapfrog steps for a random time, and is decided by the density at
-its end, so that the draws are those of the density whichever slopes it followed (Neal 2011, section 5.1; Rasmussen
-2003). At bounds trajectories are thrown back.
+A transition begins with a normal momentum and follows leapfrog steps for a random time (Neal 2011). By slopes of the
+density its end is decided by the density; by those of a surrogate π̃ it is decided by π̃ first, and what passes by the
+density over π̃ (Christen and Fox 2005), so that the draws are those of the density whatever π̃ is. At bounds trajectories
+are thrown back.
 """
 
 from __future__ import annotations
@@ -156,12 +157,25 @@ class Chain:
         return self._decided(*decision, at, value, slope)
 
     def follow(self, surrogate: Surrogate, with_slope: bool) -> float:
-        """One transition by slopes of a surrogate; the probability with which it was accepted.
+        """One transition of the surrogate's own chain, as a proposal; the probability with which it was accepted.
 
-        With `with_slope` the slope of the density is found at its end, for another surrogate, or to go on with `move`.
+        That chain would go the same way back as often, so only what the surrogate is wrong by is left to decide, and
+        where it stays nothing is asked. With `with_slope` the slope of the density is found at the end, for another
+        surrogate.
         """
+        at, threshold = self._wander(surrogate), self._generator.uniform()
+        if at is self._at:
+            return self._decided(0.0, False, at, self._value, self._slope)
+        value, slope = self._evaluate(at) if with_slope else (self._evaluate_alone(at), np.full(len(at), np.nan))
+        if not np.isfinite(value):
+            return self._decided(0.0, False, at, value, slope)
+        gain = self._value - surrogate.value(self._at) - value + surrogate.value(at)
+        return self._decided(*decide(gain, threshold), at, value, slope)
+
+    def _wander(self, surrogate: Surrogate) -> Float[np.ndarray, " P"]:
+        """Where one transition with the surrogate's distribution leads; the very state, where it stays."""
         momentum, at = self._generator.normal(size=len(self._at)), self._at
-        energy = self._value + 0.5 * momentum @ momentum
+        energy = surrogate.value(at) + 0.5 * momentum @ momentum
         length = _TURN * self._generator.uniform(_SHORTEST, _FREE_LONGEST)
         threshold = self._generator.uniform()
         number = int(np.ceil(length / _FREE_STEP))
@@ -171,11 +185,8 @@ class Chain:
             at, momentum = self._drift(at, momentum, step)
             slope = surrogate.slope(at)
             momentum = momentum - 0.5 * step * slope
-        value, slope = self._evaluate(at) if with_slope else (self._evaluate_alone(at), np.full(len(at), np.nan))
-        if not np.isfinite(value):
-            return self._decided(0.0, False, at, value, slope)
-        decision = decide(float(energy - value - 0.5 * momentum @ momentum), threshold)
-        return self._decided(*decision, at, value, slope)
+        _, is_taken = decide(float(energy - surrogate.value(at) - 0.5 * momentum @ momentum), threshold)
+        return at if is_taken else self._at
 
     def _decided(self, acceptance: float, is_taken: bool, at: np.ndarray, value: float, slope: np.ndarray) -> float:
         """The state that follows, written down."""
