@@ -31,11 +31,11 @@ def test_the_score_is_that_of_dense_linear_algebra(weights):
     found = last_word(PRIOR, 0.5, X, Y, weights, POINTS, HELD)
     assert found.before == pytest.approx(predicted(PRIOR, 0.5, weights), abs=1e-6)
     scaled = ko.GaussianProcess(ko.kernels.Matern52([1.0, 2.0], 1.3 * found.scale), 0.1)
-    assert found.score == pytest.approx(predicted(scaled, found.noise, weights), abs=1e-6)
+    assert found.score == pytest.approx(predicted(scaled, found.noise["noise"], weights), abs=1e-6)
     assert found.score > found.before
     for scale, noise in ((1.3, 1.0), (1.0 / 1.3, 1.0), (1.0, 1.2), (1.0, 1.0 / 1.2)):
         other = ko.GaussianProcess(ko.kernels.Matern52([1.0, 2.0], 1.3 * found.scale * scale), 0.1)
-        assert predicted(other, found.noise * noise, weights) < found.score + 1e-9
+        assert predicted(other, found.noise["noise"] * noise, weights) < found.score + 1e-9
 
 
 @pytest.mark.parametrize("noise", [0.002, 5.0])

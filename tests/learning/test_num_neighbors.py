@@ -116,7 +116,7 @@ def test_last_word_against_dense_predictions(monkeypatch):
     found = last_word_near(prior, 0.5, X, Y, weights, points, 300, held)
     assert found.score > found.before + 0.1
     assert 0.9 < found.square < 1.1
-    assert found.noise < 0.4
+    assert found.noise["noise"] < 0.4
     # With all other rows as neighbours a prediction is the dense one, up to the coordinates, which are kept.
     used = np.setdiff1d(np.arange(300), held)
     gram = prior.covariance(X[used]) + 0.25 * np.eye(len(used))

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float, Int
 
 from kosambi._core.precision import host_generator
 from kosambi._core.programs import split
@@ -15,7 +16,7 @@ from kosambi._core.types import Key
 from kosambi.averaging import average
 from kosambi.basis import PointBasis, inducing
 from kosambi.errors import HyperparameterWarning, TruncationWarning
-from kosambi.estimators._learn import Settings, learned, leaves_much, with_last_word
+from kosambi.estimators._learn import Model, Settings, learned, leaves_much, with_last_word
 from kosambi.estimators._models import in_units, prior_in_units
 from kosambi.estimators._rows import Rows, padded
 from kosambi.inference import infer
@@ -24,6 +25,8 @@ from kosambi.learning import FitReport
 from kosambi.learning.chosen_points import beside_neighbors_of
 from kosambi.learning.held_out import kept_out, last_word
 from kosambi.learning.held_out_near import KEPT_OUT, last_word_near
+from kosambi.learning.held_out_tails import KEPT_OUT as KEPT_OUT_TAILS
+from kosambi.learning.held_out_tails import has_last_word, last_word_tails
 from kosambi.learning.num_neighbors import (
     MOST,
     are_replicated,
@@ -102,19 +105,9 @@ def fitted(
             scaled = rows.x / column_scales(model.prior.kernel, rows.x)
             chosen = inducing.kmeans(key_points, scaled, min(few, len(np.unique(rows.x, axis=0))))
         points = rows.x[chosen]
-        if is_learned and not settings.is_restricted and isinstance(model.likelihood, Gaussian):
+        if is_learned and not settings.is_restricted:
             spare = np.setdiff1d(np.arange(len(rows.y)), chosen)
-            held = kept_out(host_generator(key_held), spare, *([KEPT_OUT] if near else []))
-            seen = (rows.x, z[: len(rows.y)], rows.weights, points)
-            model = with_last_word(
-                model,
-                lambda prior, noise: (
-                    last_word_near(prior, noise, *seen, min(near, MOST), held)
-                    if near
-                    else last_word(prior, noise, *seen, held)
-                ),
-                len(held),
-            )
+            model = _after_last_word(key_held, model, rows, z[: len(rows.y)], points, near, spare)
     elif number == "auto" and not is_asked:
         near = 0
     prior, final = _in_units(model.prior, model.likelihood, location, scale)
@@ -178,6 +171,32 @@ def fitted(
         parts = parts if is_plain else tuple(_without_padding(part, rows) for part in parts)
         posterior = AveragedPosterior(posterior, parts, draws)
     return posterior, model.report
+
+
+def _after_last_word(
+    key: Key,
+    model: Model,
+    rows: Rows,
+    z: Float[np.ndarray, " N"],
+    points: Float[np.ndarray, "M D"],
+    near: int,
+    spare: Int[np.ndarray, " S"],
+) -> Model:
+    """The model with scale and noise that suit some of the `spare` rows; as it is where nothing is known of that."""
+    prior, likelihood = model.prior, model.likelihood
+    is_gaussian = isinstance(likelihood, Gaussian)
+    if not is_gaussian and not (near and has_last_word(likelihood)):
+        return model
+    sizes = [] if not near else [KEPT_OUT if is_gaussian else KEPT_OUT_TAILS]
+    held = kept_out(host_generator(key), spare, *sizes)
+    seen = rows.x, z, rows.weights
+    if not is_gaussian:
+        found = last_word_tails(prior, likelihood, *seen, min(near, MOST), held)
+    elif near:
+        found = last_word_near(prior, float(likelihood.noise), *seen, points, min(near, MOST), held)
+    else:
+        found = last_word(prior, float(likelihood.noise), *seen, points, held)
+    return with_last_word(model, found, len(held))
 
 
 def _in_units(

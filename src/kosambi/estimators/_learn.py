@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -221,9 +221,8 @@ def kernel_of(settings: Settings, num_columns: int) -> AbstractKernel:
     return family(lengthscale=np.full(num_columns, np.sqrt(num_columns)), variance=1.0, active_dims=None)
 
 
-def with_last_word(model: Model, ask: Callable[[GaussianProcess, float], LastWord], num_held: int) -> Model:
+def with_last_word(model: Model, found: LastWord, num_held: int) -> Model:
     """The model with the scale and the noise that suit rows which were kept out; its report has these numbers."""
-    found = ask(model.prior, float(model.likelihood.noise))  # type: ignore[attr-defined]
     if found.score < found.constant:
         warnings.warn(
             f"{num_held} rows that were kept out are predicted with {found.score:.3g} nats per observation, and would "
@@ -232,7 +231,7 @@ def with_last_word(model: Model, ask: Callable[[GaussianProcess, float], LastWor
             stacklevel=7,
         )
     prior = with_fields(model.prior, kernel=model.prior.kernel.with_factor(found.scale))
-    likelihood = with_fields(model.likelihood, noise=np.asarray(found.noise))
+    likelihood = with_fields(model.likelihood, **found.noise)
     report = model.report
     if report is not None:
         learned = parameters(kernel=prior.kernel, mean=prior.mean, likelihood=likelihood)

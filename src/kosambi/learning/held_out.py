@@ -13,6 +13,7 @@ so that after one decomposition each pair (a, σ) costs next to nothing, and the
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -38,16 +39,16 @@ class LastWord:
 
     scale: float
     """By which the kernel is multiplied."""
-    noise: float
-    """The standard deviation of the noise."""
+    noise: Mapping[str, Float[np.ndarray, ""]]
+    """The parameters of the noise, by the names of the likelihood's fields."""
     score: float
     """Mean log predictive density of the rows that were kept out, with these."""
     before: float
     """The same with what was learned."""
-    square: float
-    """The mean square of standardised errors."""
     constant: float
     """The score of a normal distribution with the mean and variance of the other rows."""
+    square: float = np.nan
+    """The mean square of standardised errors, where noise is Gaussian."""
 
 
 def kept_out(
@@ -125,7 +126,7 @@ def last_word(
     mean, spread = np.average(y, weights=used), np.average(np.square(y - np.average(y, weights=used)), weights=used)
     constant = -0.5 * float(times @ (np.log(2.0 * np.pi * spread) + np.square(y[held] - mean) / spread))
     if not -found.fun > before + _GAIN:
-        return LastWord(1.0, noise, before, before, square, constant)
+        return LastWord(1.0, {"noise": np.asarray(noise)}, before, before, constant, square)
     scale, sigma = float(np.exp(found.x[0])), noise * float(np.exp(found.x[1]))
     score, square = scored(scale, sigma)
-    return LastWord(scale, sigma, score, before, square, constant)
+    return LastWord(scale, {"noise": np.asarray(sigma)}, score, before, constant, square)

@@ -88,8 +88,8 @@ def last_word_near(
     best = best if tried[best][0] > tried[1.0][0] + _GAIN else 1.0
     score, after, scale = tried[best]
     if not score > before + _GAIN:
-        return LastWord(1.0, noise, before, before, square, constant)
-    return LastWord(scale, noise * float(np.sqrt(scale / best)), score, before, after, constant)
+        return LastWord(1.0, {"noise": np.asarray(noise)}, before, before, constant, square)
+    return LastWord(scale, {"noise": np.asarray(noise * np.sqrt(scale / best))}, score, before, constant, after)
 
 
 def _features(basis: PointBasis, x: np.ndarray, rows: Int[np.ndarray, " R"]) -> Float[np.ndarray, "R M"]:
