@@ -184,15 +184,14 @@ def _after_last_word(
 ) -> Model:
     """The model with scale and noise that suit some of the `spare` rows; as it is where nothing is known of that."""
     prior, likelihood = model.prior, model.likelihood
-    is_gaussian = isinstance(likelihood, Gaussian)
-    if not is_gaussian and not (near and has_last_word(likelihood)):
-        return model
-    sizes = [] if not near else [KEPT_OUT if is_gaussian else KEPT_OUT_TAILS]
-    held = kept_out(host_generator(key), spare, *sizes)
     seen = rows.x, z, rows.weights
-    if not is_gaussian:
-        found = last_word_tails(prior, likelihood, *seen, min(near, MOST), held)
-    elif near:
+    if not isinstance(likelihood, Gaussian):
+        if not near or not has_last_word(likelihood):
+            return model
+        held = kept_out(host_generator(key), spare, KEPT_OUT_TAILS)
+        return with_last_word(model, last_word_tails(prior, likelihood, *seen, min(near, MOST), held), len(held))
+    held = kept_out(host_generator(key), spare, *([KEPT_OUT] if near else []))
+    if near:
         found = last_word_near(prior, float(likelihood.noise), *seen, points, min(near, MOST), held)
     else:
         found = last_word(prior, float(likelihood.noise), *seen, points, held)
