@@ -41,7 +41,7 @@ def test_partial_fit_equals_the_full_process_of_all_rows(averaged):
     early, model = averaged
     np.testing.assert_array_equal(model.x_mean_, early.x_mean_)
     x, new = model.transform_inputs(X), model.transform_inputs(NEW)
-    assert len(model.posterior_.components) == 20
+    assert len(model.posterior_.components) == 50
     for before, part in zip(early.posterior_.components, model.posterior_.components, strict=True):
         assert repr(part.prior.kernel) == repr(before.prior.kernel)
         mean, variance = in_closed_form(part, x, Y, new)

@@ -38,8 +38,9 @@ FAMILIES: dict[str, type[AbstractRadial]] = {
 AVERAGED_ROWS, AVERAGED_STEPPED = 1000, 200
 """Rows, times latent functions, up to which "auto" averages over hyperparameters: with Gaussian noise, and where draws
 need steps. With more rows the data leave little open, least of all labels, and an evaluation takes long."""
-CLOSED_DRAWS, STEPPED_DRAWS = 20, 10
-"""Draws of hyperparameters that are averaged over, likewise."""
+CLOSED_DRAWS, STEPPED_DRAWS, FEW_ROWS, FEW_ROWS_DRAWS = 20, 10, 300, 50
+"""Draws of hyperparameters that are averaged over, likewise; and of so few rows with Gaussian noise, which leave much
+open and whose models take next to no time, so many."""
 # The smallest step between observations, in standard deviations, above which they are rounded coarsely.
 _COARSE = 0.1
 # Points that explain all but this part of the prior variance at the data are enough.
@@ -95,7 +96,13 @@ class Settings:
         values = num_rows * likelihood.num_latents
         is_small = values <= (AVERAGED_ROWS if is_gaussian else AVERAGED_STEPPED) and not has_neighbors
         is_wanted = self.hyperparameters == "average" or (self.hyperparameters == "auto" and is_small)
-        return (CLOSED_DRAWS if is_gaussian else STEPPED_DRAWS) if is_wanted else 0
+        if not is_wanted:
+            return 0
+        if not is_gaussian:
+            return STEPPED_DRAWS
+        # Every model has as many functions as the others, and all together as many as were asked for.
+        has_many = values <= FEW_ROWS and self.n_samples % FEW_ROWS_DRAWS == 0
+        return FEW_ROWS_DRAWS if has_many else CLOSED_DRAWS
 
     def check(self) -> None:
         """Refuse what no later call would name by its name here."""

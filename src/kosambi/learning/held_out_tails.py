@@ -19,7 +19,7 @@ hold about 95 % of the rows kept out, the noise that does and costs the least is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -31,6 +31,7 @@ from kosambi.basis.local import Rows, local_conditionals
 from kosambi.basis.neighbors import Nearest
 from kosambi.kernels import column_scales
 from kosambi.learning.held_out import LastWord
+from kosambi.learning.starts import rounding_of
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.likelihoods.families import AbstractLocation
 from kosambi.priors import GaussianProcess
@@ -39,7 +40,7 @@ from kosambi.target.sites import Data, settled_sites
 
 KEPT_OUT = 1024
 """Rows that are asked."""
-ROUNDS = 3
+ROUNDS = 2
 """How often sites follow from other numbers, at most."""
 COVERAGE, NEAR_COVERAGE, CALIBRATION = 0.95, 0.01, 0.05
 """What intervals should hold, how far from it they may be, and nats per observation that this may cost."""
@@ -54,7 +55,7 @@ _PENALTY = 20.0
 _SMALLEST_VARIANCE = 1e-12
 
 
-def has_last_word(likelihood: AbstractLikelihood) -> bool:
+def has_last_word(likelihood: AbstractLikelihood) -> TypeGuard[AbstractLocation]:
     """Whether it is noise of one size for all rows, added to f, whose density is known, and not Gaussian.
 
     >>> import kosambi as ko
@@ -67,7 +68,7 @@ def has_last_word(likelihood: AbstractLikelihood) -> bool:
 
 def last_word_tails(
     prior: GaussianProcess,
-    likelihood: AbstractLikelihood,
+    likelihood: AbstractLocation,
     x: Float[np.ndarray, "N D"],
     y: Float[np.ndarray, " N"],
     weights: Float[np.ndarray, " N"],
@@ -93,18 +94,18 @@ def last_word_tails(
     seen, times = y[held], weights[held] / np.sum(weights[held])
 
     tried: list[_Tried] = []
-    scale, noise = 1.0, likelihood
+    scale, noise, rounding = 1.0, likelihood, rounding_of(y)
     for _ in range(ROUNDS + 1):
         mean, variance = around.predicted(_scaled(prior, scale), noise)
         word = _Held(seen, times, mean, variance)
         tried.append(_Tried(word.score(noise), scale, noise, word))
         if len(tried) > ROUNDS or (len(tried) > 1 and not tried[-1].score > tried[-2].score + _GAIN):
             break
-        factor, noise = _searched(noise, word.score)
+        factor, noise = _searched(noise, word.score, rounding)
         scale *= factor
     before, best = tried[0].score, max(tried, key=lambda one: one.score)
     best = best if best.score > before + _GAIN else tried[0]
-    if (calibrated := _calibrated(best)) is not None:
+    if (calibrated := _calibrated(best, rounding)) is not None:
         best = calibrated
     found = {p.field: np.asarray(p.value) for p in parameters(likelihood=best.noise)}
     return LastWord(best.scale, found, best.score, before, _constant(y, weights, seen, times))
@@ -118,12 +119,12 @@ class _Held(NamedTuple):
     mean: Float[np.ndarray, " H"]
     variance: Float[np.ndarray, " H"]
 
-    def score(self, noise: AbstractLikelihood, factor: float = 1.0) -> float:
+    def score(self, noise: AbstractLocation, factor: float = 1.0) -> float:
         """Mean log density, where variances of f are `factor` times as large."""
         density = np.asarray(noise.log_predictive_density(self.y, self.mean, np.sqrt(factor * self.variance)))
         return float(self.times @ density) if np.all(np.isfinite(density)) else -np.inf
 
-    def coverage(self, noise: AbstractLikelihood) -> float:
+    def coverage(self, noise: AbstractLocation) -> float:
         """The part of the rows that central intervals hold which should hold `COVERAGE`."""
         below = noise.mixture_cdf(self.y, self.mean[None], np.sqrt(self.variance))
         return float(self.times @ (np.abs(below - 0.5) < 0.5 * COVERAGE))
@@ -134,21 +135,21 @@ class _Tried(NamedTuple):
 
     score: float
     scale: float
-    noise: AbstractLikelihood
+    noise: AbstractLocation
     held: _Held
 
 
-def _calibrated(best: _Tried) -> _Tried | None:
+def _calibrated(best: _Tried, rounding: float) -> _Tried | None:
     """The noise whose intervals hold what they say and which costs the least; None where the best ones do, or none."""
     held, chance = best.held, np.sqrt(COVERAGE * (1.0 - COVERAGE) * np.sum(np.square(best.held.times)))
     if not best.noise.has_cdf or abs(held.coverage(best.noise) - COVERAGE) <= max(NEAR_COVERAGE, _ERRORS * chance):
         return None
 
-    def penalised(noise: AbstractLikelihood, factor: float) -> float:
+    def penalised(noise: AbstractLocation, factor: float) -> float:
         off = abs(held.coverage(noise) - COVERAGE)
         return held.score(noise, factor) - _PENALTY * max(0.0, off - NEAR_COVERAGE)
 
-    _, noise = _searched(best.noise, penalised, 1.0)
+    _, noise = _searched(best.noise, penalised, rounding, 1.0)
     score = held.score(noise)
     if abs(held.coverage(noise) - COVERAGE) > 2.0 * NEAR_COVERAGE or score < best.score - CALIBRATION:
         return None
@@ -156,29 +157,36 @@ def _calibrated(best: _Tried) -> _Tried | None:
 
 
 def _searched(
-    likelihood: AbstractLikelihood,
-    score: Callable[[AbstractLikelihood, float], float],
+    likelihood: AbstractLocation,
+    score: Callable[[AbstractLocation, float], float],
+    rounding: float,
     farthest: float = _SCALE_FARTHEST,
-) -> tuple[float, AbstractLikelihood]:
-    """A factor of the variance, up to `farthest`, and the noise with the highest score, by Nelder and Mead's search."""
+) -> tuple[float, AbstractLocation]:
+    """A factor of the variance, up to `farthest`, and the noise with the highest score, by Nelder and Mead's search.
+
+    Noise is not made less than what `rounding` of the observations adds.
+    """
     from scipy.optimize import minimize
 
     learned = [p for p in parameters(likelihood=likelihood) if p.support == "positive"]
 
-    def noise_of(logarithms: np.ndarray) -> AbstractLikelihood:
+    def noise_of(logarithms: np.ndarray) -> AbstractLocation:
         values = {p.field: np.asarray(p.value * np.exp(q)) for p, q in zip(learned, logarithms, strict=True)}
         return with_fields(likelihood, **values)
 
     def objective(logarithms: np.ndarray) -> float:
         return -score(noise_of(logarithms[1:]), float(np.exp(logarithms[0])))
 
-    reach = np.log([farthest] + [_FARTHEST] * len(learned))
-    size = len(reach)
+    upper = np.log([farthest] + [_FARTHEST] * len(learned))
+    lower, size = -upper, len(upper)
+    for place, parameter in enumerate(learned, start=1):
+        if parameter.field in likelihood.in_units_of_y and rounding > 0:
+            lower[place] = max(lower[place], min(0.0, np.log(rounding / float(parameter.value))))
     # Steps of half a unit to begin with: the usual ones are parts of a start at zero, and next to nothing.
-    simplex = np.clip(np.vstack([np.zeros(size), 0.5 * np.eye(size)]), -reach, reach)
+    simplex = np.clip(np.vstack([np.zeros(size), 0.5 * np.eye(size)]), lower, upper)
     options = {"initial_simplex": simplex, "xatol": 0.02, "fatol": 1e-4, "maxfev": 60 * size}
     found = minimize(
-        objective, np.zeros(size), method="Nelder-Mead", bounds=list(zip(-reach, reach, strict=True)), options=options
+        objective, np.zeros(size), method="Nelder-Mead", bounds=list(zip(lower, upper, strict=True)), options=options
     )
     return float(np.exp(found.x[0])), noise_of(found.x[1:])
 

@@ -80,7 +80,7 @@ class Scales:
             # One kernel for functions of different units, of which the others are logarithms or logits.
             deviation = max(deviation, 1.0)
         columns = np.where(spread > 0, spread, 1.0)
-        return cls(columns, float(np.mean(rough)), deviation if deviation > 0 else 1.0, _rounding(y))
+        return cls(columns, float(np.mean(rough)), deviation if deviation > 0 else 1.0, rounding_of(y))
 
 
 def bulk_scales(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
@@ -94,7 +94,7 @@ def bulk_scales(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
     return np.where((bulk > 0) & (spread > 3.0 * bulk), bulk, spread)
 
 
-def _rounding(y: Array) -> float:
+def rounding_of(y: Array) -> float:
     """δ/√12, δ being the smallest step between observations; zero unless each value occurs twice on average."""
     values = np.unique(np.asarray(y, dtype=np.float64))
     return float(np.min(np.diff(values))) / np.sqrt(12.0) if 1 < len(values) <= 0.5 * len(y) else 0.0
