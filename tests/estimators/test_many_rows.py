@@ -3,11 +3,12 @@
 import jax
 import numpy as np
 import pytest
+import scipy.stats
 
 import kosambi as ko
 from kosambi import ProjectedLangevinRegressor
 from kosambi.errors import DataWarning
-from kosambi.estimators._fit import worse_than_constant
+from kosambi.estimators._doubt import _left_out_score, worse_than_constant
 from kosambi.learning import sizes
 
 
@@ -69,6 +70,23 @@ def test_a_fit_that_is_worse_than_a_constant_is_told():
     labels = (y > 0).astype(float)
     calm = ko.infer(jax.random.key(0), prior, ko.likelihoods.Bernoulli(), x, labels, inducing_points=few)
     assert worse_than_constant(calm) is None
+
+
+def test_all_rows_are_scored_as_they_are_and_not_as_fewer_points():
+    """With next to no noise the points that were tried before predict far worse than all rows do."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 1.0, (600, 3))
+    prior, noise = ko.GaussianProcess(ko.kernels.Matern52(0.5)), 1e-3
+    gram = prior.covariance(x) + noise**2 * np.eye(600)
+    y = np.linalg.cholesky(gram) @ rng.normal(size=600)
+    posterior = ko.infer(jax.random.key(0), prior, ko.likelihoods.Gaussian(noise), x, y, num_particles=8)
+    assert posterior.selection is not None
+    assert posterior.selection.reason == "full"
+    inverse = np.linalg.inv(gram)
+    level = np.diag(inverse)
+    exact = np.mean(scipy.stats.norm.logpdf(inverse @ y / level, 0.0, 1.0 / np.sqrt(level)))
+    assert _left_out_score(posterior) == pytest.approx(exact, abs=0.02)
+    assert worse_than_constant(posterior) is None
 
 
 def test_one_bad_cell_does_not_ruin_a_fit_and_is_named():

@@ -16,6 +16,7 @@ from kosambi._core.types import Key
 from kosambi.averaging import average
 from kosambi.basis import PointBasis, inducing
 from kosambi.errors import HyperparameterWarning, TruncationWarning
+from kosambi.estimators._doubt import worse_than_constant
 from kosambi.estimators._learn import Model, Settings, learned, leaves_much, with_last_word
 from kosambi.estimators._models import in_units, prior_in_units
 from kosambi.estimators._rows import Rows, padded
@@ -38,7 +39,7 @@ from kosambi.learning.num_neighbors import (
 from kosambi.learning.sizes import SUBSET, affordable
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import AveragedPosterior, Posterior
-from kosambi.posterior.doubled import left_out_score, scores_beside
+from kosambi.posterior.doubled import scores_beside
 from kosambi.priors import AbstractPrior
 from kosambi.samplers.run import is_for_closed_form
 from kosambi.sources import Survey
@@ -46,16 +47,10 @@ from kosambi.streaming import infer_source
 from kosambi.target import Target
 from kosambi.target.neighbors import DEFAULT, NEIGHBORS
 
-# Rows for each inducing point from which the last word is that of the rows themselves, and how many of them are asked.
-_CHECKED_FROM, _CHECKED = 4, 2000
-# Where each is predicted from all others, which takes a product with all pairs of rows.
-_CHECKED_ALL = 200
 # What is folded into a fit's key for the models of an average; far from the numbers of its other keys.
 _FOR_AVERAGES = 2**29
 MANY_ROWS = 2000
 """Rows above which closed forms are not filled up, which would be for nothing and is not cheap."""
-# Nats per observation that are no difference: inputs that say nothing leave a constant.
-_NOTHING = 0.05
 
 
 def fitted(
@@ -221,71 +216,6 @@ def _num_neighbors(settings: Settings, likelihood: AbstractLikelihood, rows: Row
     if settings.potential == NEIGHBORS:
         return enough or DEFAULT, True
     return (enough if enough and is_open and not are_replicated(rows.x) else 0), False
-
-
-def worse_than_constant(posterior: Posterior) -> str | None:
-    """What to warn of where rows are predicted worse than by a constant distribution; None if they are not.
-
-    Rows are predicted from all the others where the number of points was chosen by such predictions. With points that
-    are few for their rows, some rows of the fit are; where there is a point for each, that would say little.
-    """
-    target, likelihood = posterior.target, posterior.likelihood
-    y = np.asarray(target.y)
-    is_real = in_units(likelihood, 0.0, 1.0) is not None and likelihood.num_latents == 1
-    if not (is_real or likelihood.is_binary) or np.ptp(y) == 0:
-        return None
-    score = _left_out_score(posterior)
-    if score is None:
-        score = _own_score(posterior)
-    share = float(np.average(y, weights=target.weights))
-    spread = float(np.average(np.square(y - share), weights=target.weights))
-    constant = (
-        -0.5 * np.log(2.0 * np.pi * np.e * spread)
-        if is_real
-        else share * np.log(share) + (1.0 - share) * np.log1p(-share)
-    )
-    if score is None or not score < constant - _NOTHING:
-        return None
-    return (
-        f"Rows of the data are predicted with {score:.3g} nats per observation, and would be with {constant:.3g} by a "
-        f"constant distribution: the hyperparameters do not suit {_model_in_words(target)}, or the inputs "
-        "say nothing of the target. Look at the columns, or give a number, `n_inducing=1024`, with which "
-        "hyperparameters are learned together, or a larger one."
-    )
-
-
-def _model_in_words(target: Target) -> str:
-    return f"{target.basis.size} inducing points" if target.basis.size else "the data"
-
-
-def _left_out_score(posterior: Posterior) -> float | None:
-    """Mean log density of each row given all others, where the choice of points has measured it.
-
-    Where all rows were taken without a score, that of the most points which have one.
-    """
-    selection = posterior.selection
-    if selection is None:
-        return None
-    score = selection.score[selection.sizes == selection.num_inducing]
-    if selection.reason == "full":
-        score = selection.score[np.isfinite(selection.score)][-1:]
-    return -float(score[0]) if len(score) and np.isfinite(score[0]) else None
-
-
-def _own_score(posterior: Posterior) -> float | None:
-    """Mean log density of some rows of the fit that are no inducing points; None where points are not few."""
-    target = posterior.target
-    x, y = np.asarray(target.x), np.asarray(target.y)
-    is_all = target.neighborhood is not None and target.neighborhood.is_all
-    some = np.unique(np.linspace(0, len(y) - 1, min(len(y), _CHECKED_ALL if is_all else _CHECKED)).round().astype(int))
-    if target.neighborhood is not None:
-        return left_out_score(target, np.asarray(posterior.particles.whitened), some, target.neighborhood.num_neighbors)
-    if len(y) < _CHECKED_FROM * target.basis.size:
-        return None
-    # A row that is an inducing point has no residual, which no new input is without.
-    points = {point.tobytes() for point in np.ascontiguousarray(target.basis.inducing_points)}
-    some = np.array([row for row in some if np.ascontiguousarray(x[row]).tobytes() not in points], dtype=int)
-    return float(np.mean(posterior.log_predictive_density(x[some], y[some]))) if len(some) else None
 
 
 def _at_most(asked: int, rows: Rows) -> int:
