@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.checks import as_float_array, as_inputs, is_traced
+from kosambi._core.checks import as_float_array, as_inputs, check_finite, is_traced
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import Module, at_rest, compiled, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis import AbstractBasis
-from kosambi.errors import InputError
+from kosambi.errors import InputError, NumericalError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, data_value, quadratic_term
 from kosambi.target.kinds import as_kind, as_number, better_kind
@@ -173,17 +173,18 @@ class Target(Module):
     @public
     def potential(self, u: ArrayLike) -> Float[Array, "..."]:
         """V(u): a number for one u, (J,) for J of them along the first axis."""
-        return _potential(self, self._checked("u", u))
+        return _not_nan("potential", _potential(self, self._checked("u", u)))
 
     @public
     def gradient(self, u: ArrayLike) -> Float[Array, "..."]:
         """∇V(u), shaped like u."""
-        return _gradient(self, self._checked("u", u))
+        return _not_nan("gradient", _gradient(self, self._checked("u", u)))
 
     @public
     def value_and_gradient(self, u: ArrayLike) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         """V(u) and ∇V(u), sharing their work."""
-        return _value_and_gradient(self, self._checked("u", u))
+        value, gradient = _value_and_gradient(self, self._checked("u", u))
+        return _not_nan("value_and_gradient", value), _not_nan("value_and_gradient", gradient)
 
     @public
     def curvature(self, u: ArrayLike) -> Float[Array, "K K"]:
@@ -238,7 +239,18 @@ class Target(Module):
         if array.ndim not in (len(self.shape), len(self.shape) + 1) or array.shape[-len(self.shape) :] != self.shape:
             batch = ", ".join(["J", *map(str, self.shape)])
             raise InputError(f"`{name}` must have shape {self.shape} or ({batch}). Got shape {array.shape}.")
+        check_finite(name, array)
         return array
+
+
+def _not_nan(call: str, values: Array) -> Array:
+    """Infinity is what a cost may be far out; NaN is nothing, and is refused."""
+    if not is_traced(values) and np.isnan(np.asarray(values)).any():
+        raise NumericalError(
+            f"`{call}` is no number at these `u`, which are so large that differences of infinite terms are taken. "
+            "Give coordinates of the size of the prior's, whose covariance is `basis.covariance`."
+        )
+    return values
 
 
 @compiled
