@@ -89,7 +89,7 @@ class Normal(AbstractHyperprior):
     supports: ClassVar[tuple[str, ...]] = ("real",)
 
     def __init__(self, mean: ArrayLike, deviation: ArrayLike) -> None:
-        object.__setattr__(self, "mean", as_float_array("mean", mean))
+        object.__setattr__(self, "mean", _as_mean(mean))
         object.__setattr__(self, "deviation", as_positive("deviation", deviation, max_ndim=1))
 
     @property
@@ -147,7 +147,7 @@ class Increments(AbstractHyperprior):
     supports: ClassVar[tuple[str, ...]] = ("increasing",)
 
     def __init__(self, mean: ArrayLike, width: ArrayLike) -> None:
-        object.__setattr__(self, "mean", as_float_array("mean", mean))
+        object.__setattr__(self, "mean", _as_mean(mean))
         object.__setattr__(self, "width", as_positive("width", width, max_ndim=1))
 
     @property
@@ -159,6 +159,13 @@ class Increments(AbstractHyperprior):
         return f"Increments(mean={_shown(self.mean)}, width={_shown(self.width)})"
 
 
+def _as_mean(value: ArrayLike) -> Float[np.ndarray, "..."]:
+    array = as_float_array("mean", value)
+    if array.ndim > 1 or not np.all(np.isfinite(array)):
+        raise InputError(f"`mean` must be a finite number, or one for each number of the parameter. Got {value!r}.")
+    return array
+
+
 _BY_SUPPORT = {"positive": "LogNormal", "real": "Normal", "unit": "LogitNormal", "increasing": "Increments"}
 
 
@@ -167,6 +174,11 @@ def check_priors(priors: Mapping[str, AbstractHyperprior] | None, layout: Layout
     found: dict[str, AbstractHyperprior] = {}
     # Tied parameters have one prior, that of the first, whichever of them is named.
     free = {parameter.name: group[0] for group in layout.groups for parameter in group}
+    if priors is not None and not isinstance(priors, Mapping):
+        raise InputError(
+            f"`priors` must be a dictionary from names to `kosambi.hyperpriors`. Got {type(priors).__name__}. Write "
+            '{"likelihood.noise": kosambi.hyperpriors.LogNormal(0.1, 0.5)}.'
+        )
     for pattern, prior in (priors or {}).items():
         if not isinstance(prior, AbstractHyperprior):
             raise InputError(
