@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-FEW, MANY = 12, 400
+FEW, MANY = 12, 200
 _COMMON = {
     "deadline": None,
     "derandomize": True,
