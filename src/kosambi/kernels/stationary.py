@@ -39,7 +39,7 @@ def as_active_dims(name: str, active_dims: object) -> tuple[int, ...] | None:
     if active_dims is None:
         return None
     active_dims = active_dims.tolist() if isinstance(active_dims, np.ndarray) else active_dims
-    given = list(active_dims) if isinstance(active_dims, Iterable) else [active_dims]
+    given: list[Any] = list(active_dims) if isinstance(active_dims, Iterable) else [active_dims]
     whole = all(isinstance(d, int | np.integer) and not isinstance(d, bool) and d >= 0 for d in given)
     if not given or not whole or len(set(given)) != len(given):
         raise InputError(

@@ -60,7 +60,7 @@ class LogNormal(AbstractHyperprior):
 
     def __init__(self, median: ArrayLike, width: ArrayLike) -> None:
         object.__setattr__(self, "median", as_positive("median", median, max_ndim=1))
-        object.__setattr__(self, "width", as_positive("width", width, max_ndim=1))
+        object.__setattr__(self, "width", _as_width("width", width))
 
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
@@ -90,7 +90,7 @@ class Normal(AbstractHyperprior):
 
     def __init__(self, mean: ArrayLike, deviation: ArrayLike) -> None:
         object.__setattr__(self, "mean", _as_mean(mean))
-        object.__setattr__(self, "deviation", as_positive("deviation", deviation, max_ndim=1))
+        object.__setattr__(self, "deviation", _as_width("deviation", deviation))
 
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
@@ -120,7 +120,7 @@ class LogitNormal(AbstractHyperprior):
 
     def __init__(self, median: ArrayLike, width: ArrayLike) -> None:
         object.__setattr__(self, "median", as_positive("median", median, max_ndim=1))
-        object.__setattr__(self, "width", as_positive("width", width, max_ndim=1))
+        object.__setattr__(self, "width", _as_width("width", width))
         if np.any(self.median >= 1.0):
             raise InputError(f"`median` must lie between 0 and 1. Got {_shown(self.median)}.")
 
@@ -148,7 +148,7 @@ class Increments(AbstractHyperprior):
 
     def __init__(self, mean: ArrayLike, width: ArrayLike) -> None:
         object.__setattr__(self, "mean", _as_mean(mean))
-        object.__setattr__(self, "width", as_positive("width", width, max_ndim=1))
+        object.__setattr__(self, "width", _as_width("width", width))
 
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
@@ -157,6 +157,16 @@ class Increments(AbstractHyperprior):
 
     def __repr__(self) -> str:
         return f"Increments(mean={_shown(self.mean)}, width={_shown(self.width)})"
+
+
+def _as_width(name: str, value: ArrayLike) -> Float[np.ndarray, "..."]:
+    array = as_positive(name, value, max_ndim=1)
+    if not np.all((array > 1e-150) & (array < 1e150)):
+        raise InputError(
+            f"`{name}` has a square that cannot be represented. Got {value!r}. Use `freeze` for a parameter that is "
+            "known, and no prior for one of which nothing is known."
+        )
+    return array
 
 
 def _as_mean(value: ArrayLike) -> Float[np.ndarray, "..."]:
