@@ -17,7 +17,7 @@ from tests.properties.data import EDGES, seeds
 from tests.properties.promises import assert_numbers, outcome
 
 ALL = {**CASES, **SEVERAL}
-QUICK = ("Gaussian", "Bernoulli", "Poisson")
+QUICK = ("Gaussian", "Bernoulli")
 few = settings(max_examples=max(2, settings.default.max_examples // 6))
 sizes = st.sampled_from([1, 2, 30])
 

@@ -172,7 +172,7 @@ CONSTRUCTORS = {
     value=st.one_of(
         st.floats(allow_nan=True, allow_infinity=True),
         st.integers(-3, 5),
-        st.sampled_from([None, "one", [], [[1.0]], True, 10**18, 1j, [1.0, np.nan]]),
+        st.sampled_from([None, "one", [], [[1.0]], True, 1j, [1.0, np.nan]]),
     ),
 )
 def test_bad_input_parameters_are_possible_or_refused(name, value):
