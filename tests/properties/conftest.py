@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-FEW, MANY = 8, 200
+FEW, MANY = 6, 200
 _COMMON = {
     "deadline": None,
     "derandomize": True,

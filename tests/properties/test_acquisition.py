@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ def test_the_expected_maximum_is_at_least_the_largest_mean(a, b):
     np.testing.assert_allclose(acq.expected_maximum(np.add(a, 3.0), b), value + 3.0, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @given(
     kind=st.sampled_from(["improvement", "bound"]),
     low=numbers,

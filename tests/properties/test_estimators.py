@@ -126,6 +126,7 @@ def test_learned_regression_of_counts_and_positive_numbers(likelihood, kind, x, 
         assert_regressor(model, x)
 
 
+@pytest.mark.slow
 @given(x=inputs(num_columns=st.just(1)), data=st.data())
 @few
 def test_more_rows_by_and_by(x, data):
