@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+from jaxtyping import Bool, Float
 
 from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.errors import InputError
+from kosambi.errors import InputError, NumericalError
 
 
 def is_traced(value: object) -> bool:
@@ -24,13 +25,19 @@ def as_float_array(name: str, value: ArrayLike) -> Array:
         return jax.numpy.asarray(value)
     if np.ma.is_masked(value):
         raise InputError(f"`{name}` has masked entries. Drop or impute those rows, and pass a plain array.")
-    given = np.asarray(value)
+    try:
+        given = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"`{name}` must be an array of numbers. Got {_described(value)} of type {type(value).__name__}, of which "
+            "no array can be made. Give rows of equal length."
+        ) from error
     try:
         if given.dtype.kind not in "biufO":
             raise TypeError(given.dtype)
         # A copy, so that nobody changes what an object holds by writing to the array it was made from.
         return np.array(given, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"`{name}` must hold numbers. Got {_described(value)} of type {given.dtype}. "
             "Convert it to a numeric array first."
@@ -49,6 +56,32 @@ def check_finite(name: str, array: Array) -> None:
             f"`{name}` must be finite. Got {int(bad.sum())} NaN or infinite values (rows {shown}). "
             "Drop or impute those rows."
         )
+
+
+def finite_rows(call: str, values: Array, x: Array, axis: int = 0) -> Array:
+    """`values` at the rows of x, which are along `axis`; raises if `call` found none that are finite somewhere."""
+    if is_traced((values, x)):
+        return values
+    host = np.asarray(values)
+    # One sum, since next to always all is well.
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_well = bool(np.isfinite(np.sum(host)))
+    if not is_well:
+        others = tuple(each for each in range(host.ndim) if each != axis)
+        check_rows(call, np.isfinite(host).all(axis=others), x)
+    return values
+
+
+def check_rows(call: str, is_number: Bool[np.ndarray, " N"], x: Float[Array, "N D"]) -> None:
+    """Raise where `call` found no number at a row of x, instead of handing infinity or NaN over in silence."""
+    if is_number.all():
+        return
+    row, number = int(np.argmin(is_number)), int(np.sum(~is_number))
+    raise NumericalError(
+        f"`{call}` has overflowed, and found no number at {number} of {len(x)} inputs; the first is row {row}, "
+        f"{np.array2string(np.asarray(x[row]), threshold=6, precision=4)}. Inputs so far out, lengthscales so short, "
+        "or variances so large leave the range of floating point: correct these rows, or rescale the inputs."
+    )
 
 
 def as_inputs(name: str, value: ArrayLike, num_columns: int | None = None, *, allow_empty: bool = False) -> Array:

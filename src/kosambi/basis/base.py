@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.checks import as_float_array, as_inputs, is_traced
+from kosambi._core.checks import as_float_array, as_inputs, finite_rows, is_traced
 from kosambi._core.linalg import by_rows, check_gram
 from kosambi._core.precision import Module, compiled, public
 from kosambi._core.types import Array, ArrayLike
@@ -131,7 +131,8 @@ class AbstractBasis(Module):
 
         The orthonormal e_m for Nyström and Ritz, h_m = k(z_m, ·) for inducing functions, r(z_m, ·) for points.
         """
-        return _functions(self, self._checked(x))
+        x = self._checked(x)
+        return finite_rows("evaluate", _functions(self, x), x)
 
     @public
     def conditional_mean(self, x: ArrayLike) -> Float[Array, "N M"]:
@@ -140,14 +141,15 @@ class AbstractBasis(Module):
         φ(x)ᵀu is E[F(x) − m(x) | u] for Ritz and Point. For Nyström and inducing functions it is the paper's
         projection, which equals the conditional mean only when Z is the support of ν with equal weights.
         """
-        return _mean_weights(self, self._checked(x))
+        x = self._checked(x)
+        return finite_rows("conditional_mean", _mean_weights(self, x), x)
 
     @public
     def whitened_mean(self, x: ArrayLike) -> Float[Array, "N M"]:
         """ψ(x) = φ(x) L, (N, M), which multiplies the whitened coordinates w = L⁻¹u."""
         x = self._checked(x)
         known = self.explained_on_host(x)
-        return _whitened_weights(self, x) if known is None else known.psi
+        return finite_rows("whitened_mean", _whitened_weights(self, x) if known is None else known.psi, x)
 
     @public
     def residual_variance(self, x: ArrayLike) -> Float[Array, " N"]:
@@ -173,7 +175,7 @@ class AbstractBasis(Module):
                 RoundingWarning,
                 stacklevel=3,
             )
-        return residual
+        return finite_rows("residual_variance", residual, x)
 
     @public
     def coordinates(self, draws: FunctionDraws) -> Float[Array, "J M"]:

@@ -36,6 +36,7 @@ from kosambi.estimators._units import (
     standardizes_target,
 )
 from kosambi.kernels import AbstractKernel
+from kosambi.learning.layout import as_groups, as_patterns
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.posterior import AveragedPosterior, Posterior, Prediction
 from kosambi.posterior.certificate import Certificate
@@ -165,8 +166,8 @@ class AbstractEstimator(BaseEstimator):
             self.sampler,
             self.potential,
             self.progress,
-            freeze=(self.freeze,) if isinstance(self.freeze, str) else tuple(self.freeze),
-            tie=tuple(group if isinstance(group, str) else tuple(group) for group in self.tie),
+            freeze=tuple(as_patterns("freeze", self.freeze)),
+            tie=tuple(map(tuple, as_groups(self.tie))),
             priors=self.priors,
         )
 

@@ -54,6 +54,12 @@ def checked_weights(sample_weight: Any, x: np.ndarray) -> Float[np.ndarray, " n"
     """Weights of the rows, ones when None; refused if none is positive."""
     refuse_masked("sample_weight", sample_weight)
     weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    if np.max(weights) > FARTHEST:
+        row = int(np.argmax(weights))
+        raise InputError(
+            f"`sample_weight` has {weights[row]:.2g} in row {row}, and sums of such weights cannot be represented. A "
+            "weight says how often a row counts: correct this one."
+        )
     if not np.any(weights > 0):
         raise InputError("`sample_weight` is zero everywhere. Give some row a positive weight.")
     return np.asarray(weights)

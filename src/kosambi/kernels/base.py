@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.checks import as_inputs, as_positive
+from kosambi._core.checks import as_inputs, as_positive, finite_rows
 from kosambi._core.parameters import Configurable
 from kosambi._core.precision import public, with_fields
 from kosambi._core.types import Array, ArrayLike
@@ -75,7 +75,7 @@ class AbstractKernel(Configurable):
         x = as_inputs("x", x, allow_empty=True)
         z = x if z is None else as_inputs("z", z, x.shape[1], allow_empty=True)
         self.check_columns(x.shape[1])
-        return gram(self, x, z)
+        return finite_rows(type(self).__name__, gram(self, x, z), x)
 
     @public
     def diagonal(self, x: ArrayLike) -> Float[Array, " N"]:
@@ -87,7 +87,7 @@ class AbstractKernel(Configurable):
         """
         x = as_inputs("x", x, allow_empty=True)
         self.check_columns(x.shape[1])
-        return diagonal(self, x)
+        return finite_rows(type(self).__name__, diagonal(self, x), x)
 
     @property
     def takes_factor(self) -> bool:

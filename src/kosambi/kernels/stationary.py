@@ -19,6 +19,7 @@ coordinate, where the compiler fuses a scaling into the subtraction). Their deri
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterable
 from typing import Any
 
 import equinox as eqx
@@ -37,7 +38,8 @@ def as_active_dims(name: str, active_dims: object) -> tuple[int, ...] | None:
     """Checked column numbers, or None for all columns."""
     if active_dims is None:
         return None
-    given = [active_dims] if isinstance(active_dims, int | np.integer) else list(active_dims)  # type: ignore[call-overload]
+    active_dims = active_dims.tolist() if isinstance(active_dims, np.ndarray) else active_dims
+    given: list[Any] = list(active_dims) if isinstance(active_dims, Iterable) else [active_dims]
     whole = all(isinstance(d, int | np.integer) and not isinstance(d, bool) and d >= 0 for d in given)
     if not given or not whole or len(set(given)) != len(given):
         raise InputError(

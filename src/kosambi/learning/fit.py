@@ -35,7 +35,7 @@ from kosambi.learning import paper
 from kosambi.learning.drawn import drawn
 from kosambi.learning.families import AnyFamily, without_choice
 from kosambi.learning.hyperpriors import AbstractHyperprior, check_priors, described
-from kosambi.learning.layout import Layout, Model, lay_out, rebuilt
+from kosambi.learning.layout import Layout, Model, as_patterns, lay_out, rebuilt
 from kosambi.learning.points import POINTS
 from kosambi.learning.report import FitReport
 from kosambi.learning.search import Record
@@ -155,7 +155,7 @@ def fit_hyperparameters(
     y = likelihood.check(y)
     # What is returned for a kernel has no mean, so none can be learned.
     bare = isinstance(prior, AbstractKernel)
-    frozen = [*([freeze] if isinstance(freeze, str) else freeze), *(["mean"] if bare else [])]
+    frozen = [*as_patterns("freeze", freeze), *(["mean"] if bare else [])]
     layout = lay_out(Model(given.kernel, given.mean, likelihood), frozen, tie)
     number_drawn = as_few("num_draws", num_draws)
     if method == "paper" and (priors or number_drawn):

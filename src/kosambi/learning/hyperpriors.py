@@ -60,7 +60,7 @@ class LogNormal(AbstractHyperprior):
 
     def __init__(self, median: ArrayLike, width: ArrayLike) -> None:
         object.__setattr__(self, "median", as_positive("median", median, max_ndim=1))
-        object.__setattr__(self, "width", as_positive("width", width, max_ndim=1))
+        object.__setattr__(self, "width", _as_width("width", width))
 
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
@@ -89,8 +89,8 @@ class Normal(AbstractHyperprior):
     supports: ClassVar[tuple[str, ...]] = ("real",)
 
     def __init__(self, mean: ArrayLike, deviation: ArrayLike) -> None:
-        object.__setattr__(self, "mean", as_float_array("mean", mean))
-        object.__setattr__(self, "deviation", as_positive("deviation", deviation, max_ndim=1))
+        object.__setattr__(self, "mean", _as_mean(mean))
+        object.__setattr__(self, "deviation", _as_width("deviation", deviation))
 
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
@@ -120,7 +120,7 @@ class LogitNormal(AbstractHyperprior):
 
     def __init__(self, median: ArrayLike, width: ArrayLike) -> None:
         object.__setattr__(self, "median", as_positive("median", median, max_ndim=1))
-        object.__setattr__(self, "width", as_positive("width", width, max_ndim=1))
+        object.__setattr__(self, "width", _as_width("width", width))
         if np.any(self.median >= 1.0):
             raise InputError(f"`median` must lie between 0 and 1. Got {_shown(self.median)}.")
 
@@ -147,8 +147,8 @@ class Increments(AbstractHyperprior):
     supports: ClassVar[tuple[str, ...]] = ("increasing",)
 
     def __init__(self, mean: ArrayLike, width: ArrayLike) -> None:
-        object.__setattr__(self, "mean", as_float_array("mean", mean))
-        object.__setattr__(self, "width", as_positive("width", width, max_ndim=1))
+        object.__setattr__(self, "mean", _as_mean(mean))
+        object.__setattr__(self, "width", _as_width("width", width))
 
     @property
     def free(self) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
@@ -159,6 +159,23 @@ class Increments(AbstractHyperprior):
         return f"Increments(mean={_shown(self.mean)}, width={_shown(self.width)})"
 
 
+def _as_width(name: str, value: ArrayLike) -> Float[np.ndarray, "..."]:
+    array = as_positive(name, value, max_ndim=1)
+    if not np.all((array > 1e-150) & (array < 1e150)):
+        raise InputError(
+            f"`{name}` has a square that cannot be represented. Got {value!r}. Use `freeze` for a parameter that is "
+            "known, and no prior for one of which nothing is known."
+        )
+    return array
+
+
+def _as_mean(value: ArrayLike) -> Float[np.ndarray, "..."]:
+    array = as_float_array("mean", value)
+    if array.ndim > 1 or not np.all(np.isfinite(array)):
+        raise InputError(f"`mean` must be a finite number, or one for each number of the parameter. Got {value!r}.")
+    return array
+
+
 _BY_SUPPORT = {"positive": "LogNormal", "real": "Normal", "unit": "LogitNormal", "increasing": "Increments"}
 
 
@@ -167,6 +184,11 @@ def check_priors(priors: Mapping[str, AbstractHyperprior] | None, layout: Layout
     found: dict[str, AbstractHyperprior] = {}
     # Tied parameters have one prior, that of the first, whichever of them is named.
     free = {parameter.name: group[0] for group in layout.groups for parameter in group}
+    if priors is not None and not isinstance(priors, Mapping):
+        raise InputError(
+            f"`priors` must be a dictionary from names to `kosambi.hyperpriors`. Got {type(priors).__name__}. Write "
+            '{"likelihood.noise": kosambi.hyperpriors.LogNormal(0.1, 0.5)}.'
+        )
     for pattern, prior in (priors or {}).items():
         if not isinstance(prior, AbstractHyperprior):
             raise InputError(

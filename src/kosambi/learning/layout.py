@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -122,11 +122,11 @@ def lay_out(model: Model, freeze: str | Sequence[str] = (), tie: Sequence[Sequen
     """
     everything = _parameters(model)
     known = [parameter.name for parameter in everything]
-    frozen = {name for pattern in _as_patterns("freeze", freeze) for name in _matches("freeze", pattern, known)}
+    frozen = {name for pattern in as_patterns("freeze", freeze) for name in _matches("freeze", pattern, known)}
     frozen |= {parameter.name for parameter in everything if parameter.support == "fixed"}
     groups: list[tuple[Parameter, ...]] = []
     taken: set[str] = set()
-    for group in _as_groups(tie):
+    for group in as_groups(tie):
         names = [name for pattern in group for name in _matches("tie", pattern, known)]
         members = [parameter for parameter in everything if parameter.name in names]
         _check_group(group, members, frozen, taken)
@@ -145,20 +145,24 @@ def without_kernel(layout: Layout, model: Model) -> Layout:
     return lay_out(model, fixed, [names for names in learned if len(names) > 1])
 
 
-def _as_groups(tie: Any) -> list[list[str]]:
-    groups = list(tie)
+def as_groups(tie: Any) -> list[list[str]]:
+    """Checked groups of names or patterns."""
+    groups = list(tie) if isinstance(tie, Iterable) else [""]
     if any(isinstance(group, str) for group in groups):
         raise InputError(
             f"`tie` is a list of groups of names. Got {tie!r}. For one group write "
             '[["kernel.0.lengthscale", "kernel.1.lengthscale"]].'
         )
-    return [_as_patterns("tie", group) for group in groups]
+    return [as_patterns("tie", group) for group in groups]
 
 
-def _as_patterns(argument: str, given: Any) -> list[str]:
-    patterns = [given] if isinstance(given, str) else list(given)
+def as_patterns(argument: str, given: Any) -> list[str]:
+    """Checked names of parameters, or patterns of them."""
+    patterns = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     if not all(isinstance(pattern, str) for pattern in patterns):
-        raise InputError(f'`{argument}` takes names of parameters, such as "kernel.variance". Got {given!r}.')
+        raise InputError(
+            f'`{argument}` takes names of parameters, such as "kernel.variance". Got {given!r}. For none leave it out.'
+        )
     return patterns
 
 

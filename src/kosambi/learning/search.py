@@ -137,7 +137,11 @@ def minimise(
     stop, found = Interruption() if stop is None else stop, None
     with stop, contextlib.suppress(_Level):
         first = evaluate(start / scale)
-        unit = max(1.0, float(np.linalg.norm(first[1])) / FIRST_STEP)
+        with np.errstate(over="ignore"):
+            steepness = float(np.linalg.norm(first[1]))
+        # Of slopes whose squares are no numbers the largest says as much.
+        steepness = steepness if np.isfinite(steepness) else float(np.max(np.abs(first[1])))
+        unit = max(1.0, steepness / FIRST_STEP)
         known = [(first[0] / unit, first[1] / unit)]
         options = {
             "maxiter": max_iterations,

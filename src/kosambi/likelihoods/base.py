@@ -16,6 +16,7 @@ from jaxtyping import Float
 from kosambi._core.checks import as_float_array, check_key, is_traced
 from kosambi._core.precision import compiled, public
 from kosambi._core.types import Array, ArrayLike, Key
+from kosambi.errors import InputError
 from kosambi.likelihoods.marginals import AbstractMarginals
 from kosambi.likelihoods.quadrature import FEWEST_NODES, Rule, trapezoidal
 
@@ -62,22 +63,22 @@ class AbstractLikelihood(AbstractMarginals):
     @public
     def cost(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
         """c(y, f), constants included. Values of y are not checked, so that it can be probed anywhere."""
-        return _elementwise(self, "raw_cost", as_float_array("y", y), as_float_array("f", f))
+        return _elementwise(self, "raw_cost", *self._arguments_of_cost(y, f))
 
     @public
     def derivative(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
         """∂c/∂f; with C latent functions the gradient, (..., C)."""
-        return _elementwise(self, "raw_derivative", as_float_array("y", y), as_float_array("f", f))
+        return _elementwise(self, "raw_derivative", *self._arguments_of_cost(y, f))
 
     @public
     def second_derivative(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
         """∂²c/∂f²; with C latent functions the Hessian, (..., C, C)."""
-        return _elementwise(self, "raw_second_derivative", as_float_array("y", y), as_float_array("f", f))
+        return _elementwise(self, "raw_second_derivative", *self._arguments_of_cost(y, f))
 
     @public
     def curvature(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
         """A positive semi-definite curvature: the Hessian of a convex cost, Fisher or clipped otherwise."""
-        return _elementwise(self, "raw_curvature", as_float_array("y", y), as_float_array("f", f))
+        return _elementwise(self, "raw_curvature", *self._arguments_of_cost(y, f))
 
     @public
     def expected_cost(
@@ -91,9 +92,8 @@ class AbstractLikelihood(AbstractMarginals):
             deviation: the standard deviation of f.
             num_nodes: of the quadrature; chosen from the largest deviation and the likelihood's `strip` when None.
         """
-        deviation = as_float_array("deviation", deviation)
-        rule = self.rule(deviation, num_nodes)
-        return _expected_cost(self, as_float_array("y", y), as_float_array("mean", mean), deviation, rule)
+        y, mean, deviation = self._arguments_of_integral(y, mean, deviation)
+        return _expected_cost(self, y, mean, deviation, self.rule(deviation, num_nodes))
 
     @public
     def log_density(self, y: ArrayLike, f: ArrayLike) -> Float[Array, "..."]:
@@ -122,13 +122,52 @@ class AbstractLikelihood(AbstractMarginals):
         """log ∫ p(y | f) N(f; mean, deviation²) df: closed form, or quadrature with nodes where the integrand lies."""
         if not self.is_density:
             raise self.no_density("a predictive density")
-        deviation = as_float_array("deviation", deviation)
+        arrays = self._arguments_of_integral(y, mean, deviation)
+        deviation = arrays[2]
         # Under a trace the deviations are not known yet, so more nodes than most models need.
         count = 544 if is_traced(deviation) else int(np.max(self.density_nodes(deviation), initial=FEWEST_NODES))
         # More than are needed, so that few numbers of nodes are compiled for.
         count = next((few for few in _DENSITY_COUNTS if few >= count), count)
-        arrays = (as_float_array("y", y), as_float_array("mean", mean), deviation)
         return _log_predictive(self, *arrays, trapezoidal(count))
+
+    def _arguments_of_cost(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
+        y, f = as_float_array("y", y), as_float_array("f", f)
+        self._check_shapes("f", f, y=y)
+        return y, f
+
+    def _arguments_of_integral(self, y: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> tuple[Array, Array, Array]:
+        y, mean, deviation = (
+            as_float_array("y", y),
+            as_float_array("mean", mean),
+            as_float_array("deviation", deviation),
+        )
+        if not is_traced(deviation) and not np.all(np.isfinite(deviation) & (deviation >= 0)):
+            raise InputError(
+                "`deviation` must be finite and not negative. Got values from "
+                f"{float(np.min(deviation)):g} to {float(np.max(deviation)):g}. Give the standard deviations of f."
+            )
+        self._check_shapes("mean", mean, y=y, deviation=deviation)
+        return y, mean, deviation
+
+    def _check_shapes(self, name: str, latent: Array, **others: Array) -> None:
+        """Refuse arrays that do not go together, one for each observation."""
+        shape, several = np.shape(latent), self.num_latents
+        if several > 1 and shape[-1:] != (several,):
+            raise InputError(
+                f"`{type(self).__name__}` has {several} latent functions, so `{name}` needs a last axis of length "
+                f"{several}. Got shape {shape}."
+            )
+        shapes = {name: shape[:-1] if several > 1 else shape} | {key: np.shape(v) for key, v in others.items()}
+        if self.num_rows is not None:
+            shapes["noise"] = (self.num_rows,)
+        try:
+            np.broadcast_shapes(*shapes.values())
+        except ValueError as error:
+            shown = ", ".join(f"{key} {value}" for key, value in shapes.items())
+            raise InputError(
+                f"`y` and `{name}` must have one number for each observation. Got shapes {shown}, which do not go "
+                "together. Give arrays of the same shape, or single numbers."
+            ) from error
 
     def distribution(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Deprecated name of `cdf`."""

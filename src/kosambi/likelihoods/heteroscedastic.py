@@ -28,6 +28,11 @@ def _precision(log_noise: Array) -> Array:
     return jnp.exp(-2.0 * jnp.maximum(log_noise, -half))
 
 
+def _squared(error: Array) -> Array:
+    """error², kept finite likewise, since the precision far out is exactly zero."""
+    return jnp.minimum(jnp.square(error), float(np.finfo(error.dtype).max))
+
+
 class HeteroscedasticGaussian(AbstractLikelihood):
     """y = location + scale (f_0 + e^{f_1} ε): two latent functions, the mean and the logarithm of the noise.
 
@@ -72,12 +77,12 @@ class HeteroscedasticGaussian(AbstractLikelihood):
     def raw_cost(self, y: Array, f: Array) -> Array:
         """(z − f_0)² e^{−2f_1}/2 + f_1 + log scale + ½ log 2π with z = (y − location)/scale."""
         error = self._standardised(y) - f[..., 0]
-        return 0.5 * jnp.square(error) * _precision(f[..., 1]) + f[..., 1] + jnp.log(self.scale) + 0.5 * LOG_2PI
+        return 0.5 * _squared(error) * _precision(f[..., 1]) + f[..., 1] + jnp.log(self.scale) + 0.5 * LOG_2PI
 
     def raw_derivative(self, y: Array, f: Array) -> Array:
         """(−e w, 1 − e² w) with w = e^{−2f_1}."""
         error, weight = self._standardised(y) - f[..., 0], _precision(f[..., 1])
-        return jnp.stack([-error * weight, 1.0 - jnp.square(error) * weight], axis=-1)
+        return jnp.stack([-error * weight, 1.0 - _squared(error) * weight], axis=-1)
 
     def raw_second_derivative(self, y: Array, f: Array) -> Array:
         """[[w, 2ew], [2ew, 2e²w]], indefinite."""

@@ -23,6 +23,8 @@ DROP = 36.0
 NODES = 256
 """Nodes of integrals that are written out for one likelihood."""
 _BISECTIONS = 45
+# Below this ratio σ/|μ| an integral over f is the value at the mean.
+_NARROWEST = 1e-12
 # Equal steps, which see far into both tails.
 _STEPS = np.linspace(-6.5, 6.5, 105)
 
@@ -53,7 +55,9 @@ def log_concave_integral(
     cost: Callable[[Array], Array], slope: Callable[[Array], Array], mean: Array, deviation: Array, num_nodes: int
 ) -> Array:
     """log E exp(−cost(f)) for f ~ N(mean, deviation²), elementwise over arrays of one shape; traceable."""
-    safe = jnp.where(deviation > 0, deviation, 1.0)
+    # A deviation of the last digits of f is none: all nodes would be one number.
+    is_wide = deviation > _NARROWEST * jnp.abs(mean)
+    safe = jnp.where(is_wide, deviation, 1.0)
     precision = 1.0 / jnp.square(safe)
 
     def objective(f: Array) -> Array:
@@ -75,7 +79,7 @@ def log_concave_integral(
 
     total, _ = jax.lax.scan(add, jnp.zeros_like(mode), jnp.arange(num_nodes, dtype=mode.dtype))
     log_scale = jnp.log(step) - 0.5 * jnp.log(2.0 * jnp.pi) - jnp.log(safe)
-    return jnp.where(deviation > 0, jnp.log(total) + log_scale - (floor - DROP), -cost(mean))
+    return jnp.where(is_wide, jnp.log(total) + log_scale - (floor - DROP), -cost(mean))
 
 
 def bisect(is_beyond: Callable[[Array], Array], low: Array, high: Array) -> Array:

@@ -26,6 +26,8 @@ from kosambi.likelihoods.quadrature import Rule, tiny
 # Above this ratio μ²/σ² the mean of log f² is taken from its asymptotic series, below it from a Poisson mixture.
 _ASYMPTOTIC = 120.0
 _MIXTURE_TERMS = 160
+# Below this ratio σ/|μ| a predictive density is that at the mean.
+_NARROWEST = 1e-8
 _SERIES = [float(np.prod(np.arange(1.0, 2 * k, 2.0))) / k for k in range(1, 12)]
 
 
@@ -204,7 +206,9 @@ def squared_rate_log_predictive(y: Array, mean: Array, deviation: Array) -> Arra
     y, mean, deviation = (jnp.broadcast_to(v, shape) for v in (y, mean, deviation))
     shrink = 1.0 / (1.0 + 2.0 * jnp.square(deviation))
     outside = 0.5 * jnp.log(shrink) - jnp.square(mean) * shrink - gammaln(y + 1.0)
-    count, sd = jnp.maximum(y, 1.0), jnp.sqrt(shrink) * jnp.where(deviation > 0, deviation, 1.0)
+    # A deviation of the last digits of f is none: the nodes of the integral would fall on few numbers.
+    is_wide = deviation > _NARROWEST * jnp.abs(mean)
+    count, sd = jnp.maximum(y, 1.0), jnp.sqrt(shrink) * jnp.where(is_wide, deviation, 1.0)
 
     def half(centre: Array) -> Array:
         root = jnp.sqrt(jnp.square(centre) + 8.0 * count * jnp.square(sd))
@@ -229,4 +233,4 @@ def squared_rate_log_predictive(y: Array, mean: Array, deviation: Array) -> Arra
     moment = jnp.logaddexp(half(mean * shrink), half(-mean * shrink))
     at_mean = 2.0 * y * jnp.log(jnp.maximum(jnp.abs(mean), 1e-300)) - jnp.square(mean)
     plain = jnp.where(y > 0, at_mean, -jnp.square(mean)) - gammaln(y + 1.0)
-    return jnp.where(deviation > 0, outside + jnp.where(y > 0, moment, 0.0), plain)
+    return jnp.where(is_wide, outside + jnp.where(y > 0, moment, 0.0), plain)

@@ -83,8 +83,8 @@ def is_matrix(y: Any) -> bool:
     >>> is_matrix([1.0, 2.0]), is_matrix([[1.0, 2.0]]), is_matrix([[1.0], [2.0]])
     (False, True, False)
     """
-    # Not with `np.shape`, which an array of another library may refuse.
-    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    # Not with `np.shape`, which an array of another library may refuse, as NumPy does rows of different lengths.
+    shape = y.shape if hasattr(y, "shape") else np.shape(as_float_array("y", y))
     return len(shape) == 2 and shape[1] > 1
 
 

@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.checks import as_inputs, as_positive, is_traced
+from kosambi._core.checks import as_inputs, as_positive, check_rows, is_traced
 from kosambi._core.linalg import host_blocks
 from kosambi._core.precision import compiled, lift, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis import AbstractBasis
 from kosambi.basis.base import Explained
-from kosambi.errors import InputError, NumericalError, SupportWarning
+from kosambi.errors import InputError, SupportWarning
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior.prediction import Prediction
 from kosambi.priors import GaussianRandomElement
@@ -159,13 +159,7 @@ def _check_numbers(latent: Latent, x: Float[Array, "N D"]) -> None:
     is_number = np.isfinite(np.sum(latent.means, axis=(0, *range(2, latent.means.ndim)))) & np.isfinite(
         latent.deviation
     )
-    if not is_number.all():
-        row = int(np.argmin(is_number))
-        raise NumericalError(
-            f"`predict` found no number at {int(np.sum(~is_number))} of {len(x)} inputs; the first is row {row}, "
-            f"{np.array2string(np.asarray(x[row]), threshold=6, precision=4)}. Inputs so far out, or lengthscales so "
-            "short, leave the range of floating point: correct these rows, or rescale the inputs."
-        )
+    check_rows("predict", is_number, x)
 
 
 def _checked(target: Target, x_new: ArrayLike, noise: ArrayLike | None) -> tuple[Array, AbstractLikelihood]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.checks import as_float_array, as_inputs, is_traced
+from kosambi._core.checks import as_float_array, as_inputs, finite_rows, is_traced
 from kosambi._core.parameters import Configurable
 from kosambi._core.precision import Module, compiled, public
 from kosambi._core.representation import shown_value
@@ -58,12 +58,14 @@ class AbstractPrior(Configurable):
     def covariance(self, x: ArrayLike, z: ArrayLike | None = None) -> Float[Array, "N M"]:
         """The prior covariance r, (N, M), of F(x) with F(z), or with itself."""
         x = self._checked(x)
-        return self._pairwise(x, x if z is None else self._checked(z, "z", x.shape[1]))
+        found = self._pairwise(x, x if z is None else self._checked(z, "z", x.shape[1]))
+        return finite_rows("covariance", found, x)
 
     @public
     def variance(self, x: ArrayLike) -> Float[Array, " N"]:
         """The prior variances r(x_n, x_n), (N,)."""
-        return self._pointwise(self._checked(x))
+        x = self._checked(x)
+        return finite_rows("variance", self._pointwise(x), x)
 
     @public
     def mean_at(self, x: ArrayLike) -> Float[Array, " N"]:

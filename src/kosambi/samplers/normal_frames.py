@@ -123,7 +123,9 @@ def mean_curvatures(target: Target, w: Float[np.ndarray, "J K"]) -> Float[np.nda
 
 
 def _is_right(found: Float[np.ndarray, " L"], right: Float[np.ndarray, " L"]) -> bool:
-    return bool(np.nanmax(np.abs(found - right)) <= LARGEST_ERROR)
+    error = np.abs(found - right)
+    known = error[~np.isnan(error)]
+    return bool(len(known) and np.max(known) <= LARGEST_ERROR)
 
 
 def _curvatures(rows: RowCosts, is_convex: bool) -> tuple[np.ndarray, ...]:

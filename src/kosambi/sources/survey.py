@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kosambi.errors import InputError
-from kosambi.sources.base import AT_ONCE, AbstractRowSource
+from kosambi.sources.base import AT_ONCE, AbstractRowSource, where
 from kosambi.sources.memory import MOST_SAMPLED
 from kosambi.sources.passes import Block, Stream, hashed
 from kosambi.sources.tally import MOST_VALUES, Tally
@@ -105,6 +105,7 @@ def survey(
         if check is not None:
             _check(check, block, source.name)
         tally.add(block)
+        _check_squares(tally, block, source)
     tally = tally.over(source.group)
     if not tally.num_rows:
         raise InputError(f"{source.name} has no rows. Give a source with data.")
@@ -124,6 +125,22 @@ def survey(
         tally.highest,
         tally.values if len(tally.values) <= MOST_VALUES else None,
         Sample(*tally.kept.block()),
+    )
+
+
+def _check_squares(tally: Tally, block: Block, source: AbstractRowSource) -> None:
+    """Refuse columns without a variance that is a number, with the row that lies farthest out."""
+    is_wrong = ~np.isfinite(tally.moments.squares)
+    if not is_wrong.any():
+        return
+    column = int(np.argmax(is_wrong))
+    values = np.column_stack([block.x, block.y])[:, column]
+    row, largest = int(np.argmax(np.abs(values))), float(np.max(np.abs(values)))
+    names = [*(source.columns or [f"column {d}" for d in range(block.x.shape[1])]), "y"]
+    raise InputError(
+        f"{where(source.name, int(block.rows[row]))}: `{names[column]}` is {values[row]:g}, and the weighted squares "
+        f"of this column cannot be represented. Correct this row, or divide the column by {largest:.1g}, or "
+        "very large weights."
     )
 
 

@@ -73,9 +73,11 @@ class Moments:
 
     def add(self, values: Float[np.ndarray, "n K"], weights: Float[np.ndarray, " n"]) -> None:
         """Count more rows."""
-        mean = np.average(values, axis=0, weights=weights)
-        squares, largest = weights @ np.square(values - mean), np.max(np.abs(values), axis=0)
-        self.join(float(np.sum(weights)), mean, squares, largest)
+        # Squares that are no numbers are for `survey` to refuse, which knows the row.
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.average(values, axis=0, weights=weights)
+            squares, largest = weights @ np.square(values - mean), np.max(np.abs(values), axis=0)
+            self.join(float(np.sum(weights)), mean, squares, largest)
 
     def join(self, weight: float, mean: np.ndarray, squares: np.ndarray, largest: np.ndarray) -> None:
         """Count rows of which these are known."""

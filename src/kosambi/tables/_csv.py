@@ -58,6 +58,10 @@ def layout_of(path: str, separator: str | None) -> Layout:
     plain = path.lower().removesuffix(".gz")
     separator = separator or SEPARATORS[os.path.splitext(plain)[1]] or _sniffed(sample)
     rows = _rows(sample, separator)
+    if not rows:
+        raise InputError(
+            f"`{path}` has nothing but separators. Give a table with names in the first line and rows below."
+        )
     names = checked_names(rows[0], path)
     longest = max((len(row) for row in rows[1:]), default=0)
     # Separators at the ends of lines are harmless.
@@ -85,6 +89,8 @@ def _sniffed(sample: str) -> str:
     best, most = ",", (0.0, 0)
     for separator in (",", ";", "\t", "|"):
         counts = [len(row) for row in _rows(sample, separator)]
+        if not counts:
+            continue
         (usual, times), *_ = Counter(counts).most_common(1)
         # The header decides: decimal commas cut the rows of a file with semicolons too, but not its header.
         score = (times / len(counts) if counts[0] == usual else 0.0, counts[0])

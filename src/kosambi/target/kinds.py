@@ -63,7 +63,9 @@ def better_kind(
     if isinstance(likelihood, Gaussian | CustomJoint) or not basis.is_conditional or not is_usual:
         return "projected", asked
     variance = np.asarray(basis.residual_variance(x))
-    if not np.any(variance > 0) or not np.average(_difference(likelihood, y, variance), weights=weights) > WORTH_IT:
+    # Rows that all weigh nothing have no mean, and the two potentials are then one.
+    is_open = np.any(variance > 0) and (weights is None or np.any(weights > 0))
+    if not is_open or not np.average(_difference(likelihood, y, variance), weights=weights) > WORTH_IT:
         return "projected", asked
     needed = len(likelihood.rule(np.sqrt(variance)).nodes)
     number = asked if asked is not None else max(_FEWEST, int(_FEWER * needed))

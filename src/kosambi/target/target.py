@@ -17,18 +17,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.checks import as_float_array, as_inputs, is_traced
+from kosambi._core.checks import as_float_array, as_inputs, check_finite, is_traced
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import Module, at_rest, compiled, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis import AbstractBasis
-from kosambi.errors import InputError
+from kosambi.errors import InputError, NumericalError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, data_value, quadratic_term
 from kosambi.target.kinds import as_kind, as_number, better_kind
 from kosambi.target.neighborhood import Neighborhood
 from kosambi.target.neighbors import NEIGHBORS, neighbor_potential
 from kosambi.target.stream import StreamFacts
+
+FARTHEST = 1e150
+"""Standard deviations of the noise, and weights, beyond which squares and sums are no numbers."""
 
 
 class Target(Module):
@@ -104,6 +107,8 @@ class Target(Module):
             self.inverse_root = basis.whiten(np.eye(basis.size))
             if isinstance(likelihood, Gaussian) and likelihood.num_rows is not None:
                 check_length("Gaussian(noise=...)", likelihood.row_noise, self.x)
+            if isinstance(likelihood, Gaussian):
+                _check_standardised(likelihood, self.y - offset, self.weights)
             if number is not None:
                 self.neighborhood, self.term = neighbor_potential(
                     basis, likelihood, self.x, self.y, self.weights, number, num_nodes
@@ -173,17 +178,18 @@ class Target(Module):
     @public
     def potential(self, u: ArrayLike) -> Float[Array, "..."]:
         """V(u): a number for one u, (J,) for J of them along the first axis."""
-        return _potential(self, self._checked("u", u))
+        return _not_nan("potential", _potential(self, self._checked("u", u)))
 
     @public
     def gradient(self, u: ArrayLike) -> Float[Array, "..."]:
         """∇V(u), shaped like u."""
-        return _gradient(self, self._checked("u", u))
+        return _not_nan("gradient", _gradient(self, self._checked("u", u)))
 
     @public
     def value_and_gradient(self, u: ArrayLike) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         """V(u) and ∇V(u), sharing their work."""
-        return _value_and_gradient(self, self._checked("u", u))
+        value, gradient = _value_and_gradient(self, self._checked("u", u))
+        return _not_nan("value_and_gradient", value), _not_nan("value_and_gradient", gradient)
 
     @public
     def curvature(self, u: ArrayLike) -> Float[Array, "K K"]:
@@ -238,7 +244,18 @@ class Target(Module):
         if array.ndim not in (len(self.shape), len(self.shape) + 1) or array.shape[-len(self.shape) :] != self.shape:
             batch = ", ".join(["J", *map(str, self.shape)])
             raise InputError(f"`{name}` must have shape {self.shape} or ({batch}). Got shape {array.shape}.")
+        check_finite(name, array)
         return array
+
+
+def _not_nan(call: str, values: Array) -> Array:
+    """Infinity is what a cost may be far out; NaN is nothing, and is refused."""
+    if not is_traced(values) and np.isnan(np.asarray(values)).any():
+        raise NumericalError(
+            f"`{call}` is no number at these `u`, which are so large that differences of infinite terms are taken. "
+            "Give coordinates of the size of the prior's, whose covariance is `basis.covariance`."
+        )
+    return values
 
 
 @compiled
@@ -290,6 +307,24 @@ def check_length(name: str, values: Array, x: Array) -> None:
         raise InputError(f"`{name}` has {values.shape[0]} entries for {x.shape[0]} rows of x. Give one for each row.")
 
 
+def _check_standardised(
+    likelihood: Gaussian, error: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"] | None
+) -> None:
+    """Refuse observations whose squared distance from the prior mean, in units of the noise, is no number."""
+    with np.errstate(all="ignore"):
+        times = 1.0 if weights is None else weights
+        distance = np.abs(error) / np.asarray(likelihood.row_noise) * np.sqrt(times)
+        precision = times * np.square(1.0 / np.asarray(likelihood.row_noise))
+    is_wrong = ~(distance < FARTHEST)
+    if is_wrong.any() or not np.all(np.isfinite(precision)):
+        row, noise = int(np.argmax(is_wrong)), float(np.min(likelihood.row_noise))
+        raise InputError(
+            f"`y` lies {distance[row]:.2g} standard deviations of the noise from the prior mean in row {row}, with a "
+            f"noise of {noise:.2g}: its square cannot be represented. Correct this row, rescale y and the noise, or "
+            "give a larger noise."
+        )
+
+
 def as_weights(weights: ArrayLike, x: Array) -> Float[Array, " N"]:
     """Checked counts of the data, (N,)."""
     array = as_float_array("weights", weights)
@@ -297,4 +332,10 @@ def as_weights(weights: ArrayLike, x: Array) -> Float[Array, " N"]:
         raise InputError(f"`weights` must have shape ({x.shape[0]},), one per row of x. Got shape {array.shape}.")
     if not is_traced(array) and (not np.all(np.isfinite(array)) or np.any(array < 0)):
         raise InputError("`weights` must be finite and not negative. Clip them at zero, or drop those rows.")
+    if not is_traced(array) and np.any(array > FARTHEST):
+        row = int(np.argmax(array))
+        raise InputError(
+            f"`weights` has {array[row]:.2g} in row {row}, and sums of such weights cannot be represented. A weight "
+            "says how often a row counts: correct this one."
+        )
     return array

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from kosambi._core.checks import as_inputs, is_traced
+from kosambi._core.checks import as_inputs, finite_rows, is_traced
 from kosambi._core.linalg import host_blocks
 from kosambi._core.precision import Module, at_rest, compiled, lift, public, warn_once_if_single
 from kosambi._core.types import Array, ArrayLike
@@ -84,12 +84,14 @@ class FunctionDraws(Module):
     def __call__(self, x: ArrayLike) -> Float[Array, "J N *C"]:
         """The values of all draws at the rows of `x` (N, D), mean included."""
         x = self._checked(x)
-        return self._shaped(_add_mean(self._centred(x), evaluate_mean(self.mean, x)))
+        values = _add_mean(self._centred(x), evaluate_mean(self.mean, x))
+        return self._shaped(finite_rows("draws", values, x, axis=1))
 
     @public
     def centred(self, x: ArrayLike) -> Float[Array, "J N *C"]:
         """The values of all draws at the rows of `x` without the prior mean: draws with mean zero."""
-        return self._shaped(self._centred(self._checked(x)))
+        x = self._checked(x)
+        return self._shaped(finite_rows("draws", self._centred(x), x, axis=1))
 
     def _checked(self, x: ArrayLike) -> Array:
         array = as_inputs("x", x, allow_empty=True)
