@@ -174,10 +174,10 @@ def p_values(name: str, ranks: np.ndarray) -> np.ndarray:
     spread = (ranks + generator.uniform(size=ranks.shape)) / (NUM_DRAWS + 1)
     found = np.full((ranks.shape[1], 2), np.nan)
     for number in range(ranks.shape[1]):
-        if ranks[0, number] >= 0:
-            counts = np.histogram(spread[:, number], NUM_BINS, (0.0, 1.0))[0]
-            test = scipy.stats.kstest(spread[:, number], "uniform")
-            found[number] = scipy.stats.chisquare(counts).pvalue, test.pvalue
+        known = spread[ranks[:, number] >= 0, number]
+        if len(known):
+            counts = np.histogram(known, NUM_BINS, (0.0, 1.0))[0]
+            found[number] = scipy.stats.chisquare(counts).pvalue, scipy.stats.kstest(known, "uniform").pvalue
     return found
 
 
