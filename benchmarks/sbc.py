@@ -86,10 +86,16 @@ def table(cells: dict[str, Record], verdict: dict[str, Record], names: list[str]
     rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for name in names:
         values, cell = np.min(verdict[name]["p"], axis=1), cells[name]
-        shown = ["–" if np.isnan(value) else f"{value:.2g}" for value in values]
-        rest = [f"{verdict[name]['adjusted']:.2g}", f"{100 * cell['converged']:.0f} %"]
+        shown = [_in_words(value) for value in values]
+        rest = [_in_words(verdict[name]["adjusted"]), f"{100 * cell['converged']:.0f} %"]
         rows.append("| " + " | ".join([name, *shown, *rest]) + " |")
     return rows
+
+
+def _in_words(p: float) -> str:
+    if np.isnan(p):
+        return "–"
+    return f"{p:.2g}" if p > 1e-300 else "<1e-300"
 
 
 def sizes(cells: dict[str, Record], names: list[str]) -> list[str]:

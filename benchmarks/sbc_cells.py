@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import kosambi as ko
-from benchmarks.sbc_models import MODELS, NEW, ROWS
+from benchmarks.sbc_models import MODELS, NEAR, ROWS
 from benchmarks.sbc_ranks import Cell
 
 sm = ko.samplers
@@ -53,6 +53,16 @@ def _cells() -> dict[str, Cell]:
         cells[f"stochastic_gradient: {name}"] = Cell(MODELS[name], BATCHES)
     for basis in ("ritz", "nystrom", "inducing"):
         cells[f"mala: {basis} basis, Bernoulli"] = Cell(MODELS["Bernoulli"], basis=basis)
+        cells[f"mala: near inputs, {basis} basis, Bernoulli"] = Cell(MODELS["Bernoulli"], basis=basis, inputs=NEAR)
+    cells |= {
+        "exact: near inputs, Gaussian": Cell(MODELS["Gaussian"], "exact", inputs=NEAR),
+        "exact: near inputs, no coordinates": Cell(MODELS["Gaussian"], "exact", options=PROCESS, inputs=NEAR),
+        "exact: near inputs, 4 points, all rows near": Cell(
+            MODELS["Gaussian"], "exact", options=SOME_POINTS, inputs=NEAR
+        ),
+        "exact: near inputs, Matheron's rule": Cell(MODELS["Gaussian"], "exact", method="matheron", inputs=NEAR),
+        "mala: near inputs, Bernoulli": Cell(MODELS["Bernoulli"], inputs=NEAR),
+    }
     return cells
 
 
@@ -84,27 +94,31 @@ def _with(posterior: ko.Posterior, w: np.ndarray) -> ko.Posterior:
     return ko.Posterior(posterior.target, sm.Particles.from_whitened(posterior.target, w), posterior.report)
 
 
-def without_residual(key: Any, posterior: ko.Posterior) -> np.ndarray:
+def without_residual(key: Any, posterior: ko.Posterior, x: np.ndarray) -> np.ndarray:
     """What the coordinates say of f at the rows and the new input, and nothing else."""
     del key
-    x = np.concatenate([ROWS, NEW])
     mean = np.asarray(posterior.prior.mean_at(x))
     w = np.asarray(posterior.particles.whitened)
     return (mean + w @ np.asarray(posterior.basis.whitened_mean(x)).T)[..., None]
 
 
-def apart(key: Any, posterior: ko.Posterior) -> np.ndarray:
+def apart(key: Any, posterior: ko.Posterior, x: np.ndarray) -> np.ndarray:
     """Functions with the value of another one at the new input: right marginals, wrong joint distribution."""
-    values = np.array(posterior.functions(key)(np.concatenate([ROWS, NEW])))
+    values = np.array(posterior.functions(key)(x))
     values[:, -1] = np.roll(values[:, -1], 1)
     return values[..., None]
 
 
-class Careless(sm.MALA):
-    """Long steps that are always accepted."""
+class TooLoud(sm.MALA):
+    """Steps of a fixed length with noise 1.3 times too large, always accepted."""
 
     def _step(self, key: Any, frame: Any, state: Any) -> Any:
-        return super()._step(key, frame, state._replace(potential=jnp.full_like(state.potential, jnp.inf)))
+        step_key, noise_key = jax.random.split(key)
+        moved, info = super()._step(step_key, frame, state._replace(potential=jnp.full_like(state.potential, jnp.inf)))
+        more = np.sqrt(1.3**2 - 1.0) * jnp.sin(state.step_size) * jax.random.normal(noise_key, state.v.shape)
+        v = moved.v + more.astype(state.v.dtype)
+        _, value, slope = frame.value_and_gradient(v)
+        return moved._replace(v=v, potential=value, gradient=slope - v), info
 
     def adapt(self, frame: Any, state: Any, info: Any) -> Any:
         del frame, info
@@ -141,12 +155,12 @@ WRONG: dict[str, Cell] = {
     "counts taken for Poisson ones": Cell(MODELS["NegativeBinomial"], likelihood=ko.likelihoods.Poisson()),
     "half of the posterior deviation": _changed("Bernoulli", halved),
     "functions without the residual": Cell(MODELS["Gaussian"], "exact", values=without_residual),
-    "values at two inputs from different draws": Cell(MODELS["Bernoulli"], values=apart),
+    "values at two inputs from different draws": Cell(MODELS["Bernoulli"], values=apart, inputs=NEAR),
     "normal approximation at the mode": _changed("Exponential", laplace),
-    "one mode of two": _changed("Poisson, square", one_sign, "tempering"),
+    "one mode of two": _changed("Poisson, square", one_sign, sm.MALA(max_steps=200)),
     "Euler-Maruyama, long steps": Cell(MODELS["Bernoulli"], sm.EulerMaruyama(0.3, 500, preconditioned=True)),
     "Euler-Maruyama, stopped early": Cell(
         MODELS["Bernoulli"], sm.EulerMaruyama(0.02, 25, preconditioned=True, initial="prior")
     ),
-    "long steps, never refused": Cell(MODELS["Exponential"], Careless(step_size=1.4)),
+    "noise of steps 1.3 times too large": Cell(MODELS["Exponential"], TooLoud(step_size=1.4)),
 }

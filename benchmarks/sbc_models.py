@@ -18,9 +18,9 @@ import kosambi as ko
 
 lk = ko.likelihoods
 ROWS = np.concatenate([np.linspace(0.0, 1.5, 6), np.linspace(3.0, 4.5, 6)])[:, None]
-NEW, LENGTHSCALE = np.array([[2.2]]), 0.7
-AT_ROW = 3
-"""The row at which f is looked at."""
+LENGTHSCALE = 0.7
+APART, NEAR = (3, 2.2), (5, 1.8)
+"""A row and a new input at which f is looked at: in the gap, and near the row, where both go together."""
 NOISES = np.linspace(0.2, 0.9, len(ROWS))
 CUTS = np.array([-1.0, 0.5, 2.0])
 FREEDOM, SCALE = 4.0, 0.5
@@ -40,13 +40,13 @@ class Model(NamedTuple):
         return int(self.likelihood.num_latents)
 
 
-def prior_root(variance: float, is_element: bool = False) -> np.ndarray:
+def prior_root(variance: float, new: float, is_element: bool = False) -> np.ndarray:
     """R with f = mean + R ω, ω ~ N(0, I), at all rows and the new input: of a process with a Matérn-5/2 kernel.
 
     With `is_element` of a random element with a Matérn-3/2 kernel and the empirical measure, f = Σ ω_i k(·, x_i)/√N.
     Written out once more, since the library's own would hide its errors.
     """
-    x = np.concatenate([ROWS, NEW])
+    x = np.append(ROWS, new)[:, None]
     t = np.abs(x - x.T) / LENGTHSCALE
     if is_element:
         kernel = variance * (1.0 + np.sqrt(3.0) * t) * np.exp(-np.sqrt(3.0) * t)

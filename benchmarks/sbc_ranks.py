@@ -22,7 +22,7 @@ import numpy as np
 import scipy.stats
 
 import kosambi as ko
-from benchmarks.sbc_models import AT_ROW, LENGTHSCALE, NEW, ROWS, Model, prior_root
+from benchmarks.sbc_models import APART, LENGTHSCALE, ROWS, Model, prior_root
 
 NUM_DRAWS, NUM_BINS = 99, 20
 QUANTITIES = ("f at a row", "f at a new input", "their difference", "log likelihood", "log density")
@@ -40,6 +40,7 @@ class Cell:
         variance: of the prior that draws are made with; the model's own when None.
         basis: "point" for a Gaussian process; "ritz", "nystrom" and "inducing" for a random element.
         options: further arguments of `infer`; with points or neighbours among them there is no basis of all rows.
+        inputs: the number of the row and the new input at which f is looked at.
         first: so many rows come first, the others by `condition`; all at once when None.
         method: of `posterior.functions`.
         change: what a wrong method does with a posterior.
@@ -52,10 +53,11 @@ class Cell:
     variance: float | None = None
     basis: str = "point"
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    inputs: tuple[int, float] = APART
     first: int | None = None
     method: str = "pathwise"
     change: Callable[[Any, ko.Posterior], ko.Posterior] | None = None
-    values: Callable[[Any, ko.Posterior], np.ndarray] | None = None
+    values: Callable[[Any, ko.Posterior, np.ndarray], np.ndarray] | None = None
 
 
 class Ranks(NamedTuple):
@@ -75,7 +77,8 @@ class Study:
     def __init__(self, name: str, cell: Cell) -> None:
         self.name, self.cell, model = name, cell, cell.model
         is_element = cell.basis != "point"
-        self.root = prior_root(model.variance, is_element)
+        self.root = prior_root(model.variance, cell.inputs[1], is_element)
+        self.x = np.append(ROWS, cell.inputs[1])[:, None]
         variance = model.variance if cell.variance is None else cell.variance
         kinds = {"point": ko.PointBasis, "ritz": ko.RitzBasis, "nystrom": ko.NystromBasis, "inducing": ko.InducingBasis}
         self.prior: Any = ko.GaussianProcess(ko.kernels.Matern52(LENGTHSCALE, variance), mean=model.mean)
@@ -114,9 +117,9 @@ class Study:
             posterior = self.cell.change(third, posterior)
         if self.cell.values is None:
             draws = posterior.functions(other, method=self.cell.method)
-            values = np.asarray(draws(np.concatenate([ROWS, NEW]))).reshape(NUM_DRAWS, len(f), -1)
+            values = np.asarray(draws(self.x)).reshape(NUM_DRAWS, len(f), -1)
         else:
-            values = self.cell.values(other, posterior)
+            values = self.cell.values(other, posterior, self.x)
         found = np.concatenate([self.quantities(y, f[None]), self.quantities(y, values)])
         found[0, -1], found[1:, -1] = self.densities(posterior, f)
         ranks = np.where(np.isnan(found[0]), -1, np.sum(found[1:] < found[0], axis=0))
@@ -125,7 +128,7 @@ class Study:
 
     def quantities(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
         """The five of each function, (L, Q); the last one is left open."""
-        row, new = f[:, AT_ROW, 0], f[:, len(ROWS), -1]
+        row, new = f[:, self.cell.inputs[0], 0], f[:, len(ROWS), -1]
         return np.stack([row, new, row - new, -self.cost(y, f[:, : len(ROWS)]), np.full(len(f), np.nan)], axis=1)
 
     def cost(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:

@@ -21,13 +21,13 @@ RIGHT = (
     "mala: Gamma",
     "mala: Categorical",
     "mala: CustomJoint",
-    "mala: nystrom basis, Bernoulli",
+    "mala: near inputs, nystrom basis, Bernoulli",
     "hmc: Exponential",
     "tempering: Poisson, square",
 )
 
-FULL_SIZE = ("one mode of two", "functions without the residual", "normal approximation at the mode")
-"""Wrong draws that take long, or more replications to be seen."""
+FULL_SIZE = ("normal approximation at the mode",)
+"""Wrong draws that take more replications to be seen."""
 
 
 def of_normal(deviation: float, shift: float = 0.0) -> np.ndarray:
