@@ -15,6 +15,7 @@ from kosambi.errors import InputError
 from kosambi.sources.base import AT_ONCE, AbstractRowSource
 from kosambi.sources.memory import MOST_SAMPLED
 from kosambi.sources.passes import Block, Stream, hashed
+from kosambi.sources.sweeps import Sweeps
 from kosambi.sources.tally import MOST_VALUES, Tally
 
 
@@ -100,11 +101,9 @@ def survey(
     >>> found.num_rows, found.x_mean, found.values, len(found.sample.y)
     (10, array([4.5]), array([0., 1.]), 4)
     """
-    stream, tally = Stream(source), Tally(sample_rows)
-    for block in stream.blocks(block_rows):
-        if check is not None:
-            _check(check, block, source.name)
-        tally.add(block)
+    stream = Stream(source)
+    tally = Tally(sample_rows, lambda block: None if check is None else _check(check, block, source.name))
+    Sweeps(stream, block_rows).over(tally, "first", sample_rows)
     tally = tally.over(source.group)
     if not tally.num_rows:
         raise InputError(f"{source.name} has no rows. Give a source with data.")
