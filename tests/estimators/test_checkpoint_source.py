@@ -93,7 +93,8 @@ def check(name, cut, place, number, learned=False):
             model.fit(source, checkpoint=place)
         cut.begin()
         assert is_same(found(model.fit(source, checkpoint=place)), truth)
-        assert cut.count == total - most
+        # Threads that learn side by side have found more when one of them ends.
+        assert cut.count <= total - most if learned else cut.count == total - most
         assert not place.exists()
     times = 0
     while True:
@@ -117,7 +118,7 @@ def test_interrupted_in_the_middle_of_passes_a_fit_ends_the_same(cut, tmp_path):
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize("name", list(Y))
 def test_interrupted_after_any_answer_a_fit_ends_the_same(name, learned, cut, tmp_path):
-    check(name, cut, tmp_path / "fit", 40, learned)
+    check(name, cut, tmp_path / "fit", 12 if learned else 40, learned)
 
 
 @pytest.mark.slow

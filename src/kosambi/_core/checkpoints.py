@@ -139,7 +139,8 @@ def resumable(checkpoint: Any, about: Mapping[str, str]) -> Iterator[Book | None
             with entered(Scope(folder.book)):
                 yield folder.book
         except BaseException as error:
-            if isinstance(error, InputError) and not folder.book.recalled:
+            known = folder.book.recalled if isinstance(error, InputError) else folder.book.answers
+            if isinstance(error, InputError | FileError) and not known:
                 _cleared(chosen.path)
             else:
                 folder.flush()

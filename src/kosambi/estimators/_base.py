@@ -125,11 +125,12 @@ class AbstractEstimator(BaseEstimator):
         if self.warm_start and hasattr(self, "posterior_"):
             raise InputError("`warm_start=True` is for rows in memory. Set it to False to read a source of rows anew.")
         with contextlib.ExitStack() as stack:
-            # From the last one in: a checkpoint stays until all processes are at the end.
             stack.enter_context(source.group.together())
             if checkpoint is not None:
                 own = Checkpoint.of(checkpoint).part(source.group)
                 stack.enter_context(resumable(own, about_source(self, source, max_memory)))
+                # One that is refused ends all of them before anything is found.
+                source.group.exchange("checkpoints", b"")
             found = surveyed(settings, source, max_memory, check)
             given = model(found)
             self.n_features_in_ = len(found.x_mean)

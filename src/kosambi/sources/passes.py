@@ -53,6 +53,11 @@ class Mark:
     """Of 65,536 rows each, the last one of those that came after them."""
     seconds: float = 0.0
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether all rows before it are known to be those of earlier passes."""
+        return self.rows % AT_ONCE == 0
+
 
 class Stream:
     """Passes over the rows of a source.

@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from kosambi._core.journal import Arrays, Keeper, Steps
-from kosambi.sources import passes
 from kosambi.sources.passes import Block, Mark, Stream
 
 STRETCH = 5.0
@@ -71,8 +70,7 @@ class Sweeps:
             until = time.perf_counter() + STRETCH
             for block in blocks:
                 totals.add(block)
-                # Rows behind a multiple of that have not been compared with those of the first pass.
-                if mark.rows % passes.AT_ONCE == 0 and time.perf_counter() >= until:
+                if mark.is_compared and time.perf_counter() >= until:
                     return (False,)
             self._mark = None
             sums = [None if part is None else np.asarray(part) for part in totals.memory()]
