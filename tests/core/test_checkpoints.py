@@ -79,16 +79,18 @@ def test_answers_that_are_found_once_more_count_in_place_of_those_without_a_memo
 
 
 def test_what_is_refused_at_the_first_attempt_leaves_nothing(tmp_path):
+    def refused(words):
+        recalled("square", lambda: (4.0,))
+        raise InputError(words)
+
     place = ko.Checkpoint(tmp_path / "here", stays=True)
     with pytest.raises(InputError), resumable(place, {}):
-        recalled("square", lambda: (4.0,))
-        raise InputError("not these rows")
+        refused("not these rows")
     assert not place.path.exists()
     with resumable(place, {}):
         recalled("square", lambda: (4.0,))
     with pytest.raises(InputError) as caught, resumable(place, {}):
-        recalled("square", lambda: (4.0,))
-        raise InputError("other rows now")
+        refused("other rows now")
     assert place.is_there
     assert "is kept in" in caught.value.__notes__[0]
 
