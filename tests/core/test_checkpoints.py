@@ -64,6 +64,37 @@ def test_answers_after_the_last_memory_do_not_count():
     assert [len(every) for every in Book(answers).answers.values()] == [0, 3]
 
 
+def test_answers_that_are_found_once_more_count_in_place_of_those_without_a_memory(tmp_path):
+    """Killed between the two writings, taken up, killed again, taken up again."""
+    place, old = ko.Checkpoint(tmp_path / "here", every=1e9), {}
+    for number, recalled_then in ((2, 0), (3, 2), (4, 2), (5, 4)):
+        with contextlib.suppress(KeyboardInterrupt), resumable(place, {}) as book:
+            assert walked(Sum(), [1.0] * number) == list(np.arange(1.0, number + 1))
+            raise KeyboardInterrupt
+        assert book.recalled == recalled_then
+        for path in place.path.glob("state-*"):
+            if number == 3:
+                path.write_bytes(old[path])
+            old[path] = path.read_bytes()
+
+
+def test_what_is_refused_at_the_first_attempt_leaves_nothing(tmp_path):
+    def refused(words):
+        recalled("square", lambda: (4.0,))
+        raise InputError(words)
+
+    place = ko.Checkpoint(tmp_path / "here", stays=True)
+    with pytest.raises(InputError), resumable(place, {}):
+        refused("not these rows")
+    assert not place.path.exists()
+    with resumable(place, {}):
+        recalled("square", lambda: (4.0,))
+    with pytest.raises(InputError) as caught, resumable(place, {}):
+        refused("other rows now")
+    assert place.is_there
+    assert "is kept in" in caught.value.__notes__[0]
+
+
 def test_another_question_is_refused(tmp_path):
     place = ko.Checkpoint(tmp_path / "here", stays=True)
     with resumable(place, {}):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import jax
 import numpy as np
 import pyarrow as pa
@@ -12,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import kosambi as ko
-from kosambi._core.groups import Group
 from kosambi.errors import FileError, HostError, InputError
 from kosambi.sources import ArraySource, BlockSource, CSVSource, ParquetSource, SharedSource, Stream, base, survey
 from kosambi.sources.parquet import shared_out
 from kosambi.target import stream
 from kosambi.target.stream_newton import StreamPotential
+from tests.parallel.threads import in_threads
 
 RNG = np.random.default_rng(4)
 N = 700
@@ -28,37 +25,6 @@ LABELS = (RNG.uniform(size=N) < 1.0 / (1.0 + np.exp(-F))).astype(float)
 WEIGHTS = RNG.integers(0, 3, size=N).astype(float)
 PRIOR = ko.GaussianProcess(ko.kernels.Matern52(), mean=0.3)
 BASIS = ko.PointBasis(PRIOR, X[:6])
-
-
-class Threads(Group):
-    """Threads that hand each other their bytes at a barrier."""
-
-    def __init__(self, index, count, board, barrier):
-        super().__init__(index, count)
-        self.board, self.barrier = board, barrier
-
-    def everyones(self, own):
-        self.board[self.index] = own
-        self.barrier.wait(60)
-        found = np.stack([self.board[index] for index in range(self.count)])
-        self.barrier.wait(60)
-        return found
-
-
-def in_threads(function, count=2):
-    """What `function(group)` returns, or raises, in each of several threads."""
-    board, barrier = {}, threading.Barrier(count)
-
-    def work(index):
-        group = Threads(index, count, board, barrier)
-        try:
-            with group.together():
-                return function(group)
-        except Exception as error:
-            return error
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(work, range(count)))
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,7 @@ import jax
 import numpy as np
 
 from kosambi._core.checks import as_positive
+from kosambi._core.groups import Group
 from kosambi._core.journal import Answer, Book, Scope, State, entered
 from kosambi._core.records import read_records, write_records
 from kosambi._core.writing import versions, write_atomically
@@ -39,6 +40,8 @@ EVERY = 60.0
 FORMAT = "kosambi checkpoint 1"
 ABOUT, LOCK = "about.json", "lock"
 _ANSWERS, _STATE = re.compile(r"answers-\d{6,}"), re.compile(r"state-[0-9a-f]{16}")
+# That of one process of several, inside the folder of all of them.
+_PART = re.compile(r"process-\d+")
 # Numbers depend on these.
 _PACKAGES = ("kosambi", "python", "jax", "jaxlib", "equinox", "numpy", "scipy", "scikit-learn", "optax")
 _BEGIN_AGAIN = "Start with the same data and arguments, or remove the folder to begin again."
@@ -76,10 +79,30 @@ class Checkpoint:
         object.__setattr__(self, "every", float(as_positive("Checkpoint(every=...)", every)))
         object.__setattr__(self, "stays", bool(stays))
 
+    @classmethod
+    def of(cls, value: Any) -> Checkpoint:
+        """A checkpoint from itself, or from the path of a folder."""
+        return value if isinstance(value, Checkpoint) else cls(value)
+
     @property
     def is_there(self) -> bool:
         """Whether there is something to go on from."""
         return (self.path / ABOUT).is_file()
+
+    def part(self, group: Group) -> Checkpoint:
+        """That of one process of several: a folder inside this one; itself where there are no others.
+
+        Raises:
+            FileError: this one was written by a fit of one process.
+        """
+        if group.count == 1:
+            return self
+        if self.is_there:
+            raise FileError(
+                f"`{self.path}` is the checkpoint of a fit in one process, and this one has {group.count}. Start one, "
+                "or remove the folder to begin again."
+            )
+        return Checkpoint(self.path / f"process-{group.index}", self.every, self.stays)
 
     def remove(self) -> None:
         """Remove the folder, if it is there and is a checkpoint.
@@ -96,7 +119,8 @@ class Checkpoint:
 def resumable(checkpoint: Any, about: Mapping[str, str]) -> Iterator[Book | None]:
     """A block whose expensive answers are kept in a folder, and are there when it is entered again.
 
-    Nothing is written without a checkpoint. An exception, Ctrl-C included, leaves the folder up to date.
+    Nothing is written without a checkpoint. An exception, Ctrl-C included, leaves the folder up to date; but rows or
+    arguments that are refused at the first attempt leave none, because the same call would be refused again.
 
     Arguments:
         checkpoint: a `Checkpoint`, the path of a folder, or None.
@@ -108,15 +132,19 @@ def resumable(checkpoint: Any, about: Mapping[str, str]) -> Iterator[Book | None
     if checkpoint is None:
         yield None
         return
-    chosen = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+    chosen = Checkpoint.of(checkpoint)
     with _held(chosen.path):
         folder = _Folder(chosen, {**about, **_surroundings()})
         try:
             with entered(Scope(folder.book)):
                 yield folder.book
         except BaseException as error:
-            folder.flush()
-            error.add_note(f"What was found so far is kept in `{chosen.path}`: the same call goes on from there.")
+            known = folder.book.recalled if isinstance(error, InputError) else folder.book.answers
+            if isinstance(error, InputError | FileError) and not known:
+                _cleared(chosen.path)
+            else:
+                folder.flush()
+                error.add_note(f"What was found so far is kept in `{chosen.path}`: the same call goes on from there.")
             raise
         if chosen.stays:
             folder.flush()
@@ -195,6 +223,11 @@ def _contents(folder: Path) -> list[str]:
             entry.unlink()
         elif entry.name in (ABOUT, LOCK) or _ANSWERS.fullmatch(entry.name) or _STATE.fullmatch(entry.name):
             names.append(entry.name)
+        elif _PART.fullmatch(entry.name):
+            raise FileError(
+                f"`{folder}` is the checkpoint of a fit in several processes. Start as many, or remove the folder to "
+                "begin again."
+            )
         else:
             raise FileError(
                 f"`{folder}` holds what is not part of a checkpoint: `{entry.name}`. Choose another folder."
@@ -211,8 +244,10 @@ def _read(folder: Path, names: list[str]) -> tuple[dict[str, list[Answer]], dict
                 if _ANSWERS.fullmatch(name):
                     path, at, digest, is_kept = json.loads(title)
                     every = answers.setdefault(path, [])
-                    if at != len(every):
+                    if at > len(every):
                         raise ValueError(name)
+                    # Those that had come after their memory, and were found once more.
+                    del every[at:]
                     every.append(Answer(digest, parts, is_kept))
                 else:
                     path, number = json.loads(title)
@@ -293,10 +328,14 @@ def _held(folder: Path) -> Iterator[None]:
                 raise FileError(
                     f"The checkpoint `{folder}` is in use by another process. Wait for it, or choose another folder."
                 ) from error
-        yield
-        if not (folder / ABOUT).exists():
-            with contextlib.suppress(OSError):
-                (folder / LOCK).unlink()
-                folder.rmdir()
+        try:
+            yield
+        finally:
+            if not (folder / ABOUT).exists():
+                with contextlib.suppress(OSError):
+                    (folder / LOCK).unlink()
+                    folder.rmdir()
+                    if _PART.fullmatch(folder.name):
+                        folder.parent.rmdir()
     finally:
         os.close(handle)

@@ -168,6 +168,8 @@ class Steps:
                     "another one when it was written. The computation has not gone the same way, as on another "
                     "machine or with other numbers of threads. Remove the checkpoint and begin again."
                 )
+            # Nobody asks for it again in this run.
+            known[self._number] = answer._replace(parts=())
             self._number += 1
             book.recalled += 1
             if self._number == len(known) and self._keeper is not None:

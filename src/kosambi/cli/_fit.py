@@ -93,24 +93,26 @@ def _fit(request: FitRequest, screen: Screen, group: Group) -> dict[str, Any]:
     shape = f"{data.num_training} rows and {len(data.schema.labels)} columns"
     if data.num_training > _MANY_ROWS and not is_stream:
         screen.note(f"Fitting {shape} can take many minutes. `--max-rows 2000` gives a first look soon.")
-    if isinstance(data, StreamData):
-        with screen.stage("fit", f"Fitting {shape}", spinner=False):
-            estimator.fit(data.source, max_memory=asked.data.memory)
-        if not writes:
-            return {"fit": {"converged": bool(estimator.report_.converged)}}
-        return _finished(request, asked, data, data_digest, likelihood, estimator, screen)
     from kosambi import Checkpoint
 
     # Until the run is written, so that nothing is lost to what comes after the fit.
     checkpoint = Checkpoint(_run_folder.checkpoint(request.out), stays=True)
-    with keeping(checkpoint.path):
-        if checkpoint.is_there:
-            screen.note(f"An earlier fit had not ended. This one goes on from `{checkpoint.path}`.")
+    own = checkpoint.part(group)
+    with keeping(own.path):
+        if own.is_there:
+            screen.note(f"An earlier fit had not ended. This one goes on from `{own.path}`.")
         # The estimator has a progress line of its own.
         with screen.stage("fit", f"Fitting {shape}", spinner=False):
-            estimator.fit(data.matrix(data.training), data.target.values[data.training], checkpoint=checkpoint)
-        record = _finished(request, asked, data, data_digest, likelihood, estimator, screen)
-    checkpoint.remove()
+            if isinstance(data, StreamData):
+                estimator.fit(data.source, max_memory=asked.data.memory, checkpoint=checkpoint)
+            else:
+                estimator.fit(data.matrix(data.training), data.target.values[data.training], checkpoint=checkpoint)
+        if writes:
+            record = _finished(request, asked, data, data_digest, likelihood, estimator, screen)
+        else:
+            record = {"fit": {"converged": bool(estimator.report_.converged)}}
+        group.exchange("the run", b"")
+    own.remove()
     return record
 
 

@@ -14,6 +14,7 @@ from kosambi.cli._data import DataRequest, encoded
 from kosambi.errors import InputError
 from kosambi.parallel import distributed
 from kosambi.sources import AbstractRowSource
+from kosambi.sources.base import where
 
 # Rows that are looked at to learn what columns are, and rows held out at most: more would judge no better.
 _LOOKED_AT, _MOST_HELD_OUT = 20_000, 10_000
@@ -59,12 +60,9 @@ def load_stream(request: DataRequest, note: Callable[[str], None], group: Group 
     raw, notes = tables.without_row_numbers(found.rows)
     inputs = tuple(name for name in inputs if name in raw)
     table = tables.typed(raw, dict.fromkeys(request.categorical, "categorical"))
+    if not request.impute:
+        _check_complete(table[[*inputs, request.target]], request)
     seen = table[table[request.target].notna()]
-    if len(seen) < len(table) and not request.impute:
-        raise InputError(
-            f"The target `{request.target}` is missing in some rows. Remove them, or ask for `--impute`, which leaves "
-            "them out."
-        )
     task = request.task if request.task in ("regression", "classification") else "auto"
     target = tables.read_target(seen[request.target], task)  # type: ignore[arg-type]
     schema = tables.Schema.learn(seen, target=request.target, inputs=inputs, impute=request.impute)
@@ -90,6 +88,22 @@ def load_stream(request: DataRequest, note: Callable[[str], None], group: Group 
         found.num_rows,
         found.num_rows - len(held),
         distributed(source) if request.distributed else source,
+    )
+
+
+def _check_complete(table: Any, request: DataRequest) -> None:
+    """Refuse missing values, with the place of the first one, which is among the rows that were looked at."""
+    # Columns that do not vary are left out.
+    used = [name for name in table if name == request.target or table[name].nunique() > 1]
+    missing = table[used].isna()
+    if not (rows := np.flatnonzero(missing.any(axis=1))).size:
+        return
+    name = missing.columns[np.flatnonzero(missing.iloc[rows[0]])[0]]
+    others = [f"`{other}`" for other in used if missing[other].any() and other != name]
+    also = f" Values are missing in {', '.join(others)} too." if others else ""
+    raise InputError(
+        f"{where(f'`{request.data.name}`', int(table.index[rows[0]]))}: column `{name}` has no value.{also} Fill them, "
+        "drop those columns or rows, or ask for `--impute`, which fills inputs in and leaves rows without a target out."
     )
 
 

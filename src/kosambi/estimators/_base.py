@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kosambi._core.checkpoints import resumable
+from kosambi._core.checkpoints import Checkpoint, resumable
 from kosambi._core.checks import as_count
 from kosambi._core.parameters import nested_params, with_params
 from kosambi._core.precision import host_generator
@@ -24,7 +25,7 @@ from kosambi.estimators._fit import fitted
 from kosambi.estimators._inputs import is_near, standardised, validated
 from kosambi.estimators._learn import Settings
 from kosambi.estimators._more import begun_from, check_warm_start, with_rows
-from kosambi.estimators._resume import about, kept_key
+from kosambi.estimators._resume import about, about_source, kept_key
 from kosambi.estimators._rows import extreme_cells, location_and_scale, merged, padded_inputs
 from kosambi.estimators._source import SourceModel, standardised_rows, surveyed
 from kosambi.estimators._units import (
@@ -116,6 +117,7 @@ class AbstractEstimator(BaseEstimator):
         max_memory: Any,
         check: Callable[[np.ndarray], object] | None,
         model: Callable[[Survey], SourceModel],
+        checkpoint: Any = None,
     ) -> None:
         """Learn from rows that are read as a stream; `model` says what they are of, once they have been read."""
         settings = self._settings()
@@ -123,7 +125,13 @@ class AbstractEstimator(BaseEstimator):
         check_warm_start(self.warm_start)
         if self.warm_start and hasattr(self, "posterior_"):
             raise InputError("`warm_start=True` is for rows in memory. Set it to False to read a source of rows anew.")
-        with source.group.together():
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(source.group.together())
+            if checkpoint is not None:
+                own = Checkpoint.of(checkpoint).part(source.group)
+                stack.enter_context(resumable(own, about_source(self, source, max_memory)))
+                # One that is refused ends all of them before anything is found.
+                source.group.exchange("checkpoints", b"")
             found = surveyed(settings, source, max_memory, check)
             given = model(found)
             self.n_features_in_ = len(found.x_mean)
@@ -135,10 +143,12 @@ class AbstractEstimator(BaseEstimator):
             settings = self._standard(settings, given.likelihood, given.units)
             found = standardised_rows(found, given.classes, self.x_mean_, self.x_scale_)
             rows = merged(found.sample.x, found.sample.y, found.sample.weights)
-            key = random_key(self.random_state)
+            key = kept_key(lambda: random_key(self.random_state))
             self.posterior_, self.fit_report_ = fitted(
                 key, settings, given.likelihood, rows, *given.units, found=found, max_memory=max_memory
             )
+            # Nobody removes a checkpoint before all have drawn.
+            source.group.exchange("the end of the fit", b"")
         self.report_ = self.posterior_.report
         self.__dict__.pop("_certificate", None)
 

@@ -1,4 +1,4 @@
-"""What a checkpoint of a fit is of, and the random key of a fit that is taken up again."""
+"""What a checkpoint of a fit is of: settings and rows, or their source; and the random key of a fit that goes on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kosambi._core.checkpoints import described
 from kosambi._core.journal import digest_of, recalled
 from kosambi._core.types import Key
 from kosambi.errors import InputError
+from kosambi.sources import AbstractRowSource
 
 
 def about(
@@ -28,6 +29,26 @@ def about(
     >>> found["estimator"], found["n_samples"], found["X"].split(" ")[0]
     ('ProjectedLangevinRegressor', '7', '5x2')
     """
+    data = {"X": x, "y": y, "sample_weight": weights}
+    names = {name: f"{'x'.join(map(str, value.shape))} {digest_of([value])}" for name, value in data.items()}
+    return names | _settings(estimator)
+
+
+def about_source(estimator: BaseEstimator, source: AbstractRowSource, max_memory: object) -> dict[str, str]:
+    """What tells of a source whether its rows are the same, without reading all of them, and an estimator's arguments.
+
+    >>> from kosambi import ProjectedLangevinRegressor
+    >>> from kosambi.sources import ArraySource
+    >>> found = about_source(ProjectedLangevinRegressor(), ArraySource(np.zeros((5, 2)), np.zeros(5)), "2GB")
+    >>> found["the shape of `x`"], found["max_memory"]
+    ('(5, 2)', "'2GB'")
+    """
+    marks = {name: str(value) for name, value in source.marks().items()}
+    return {"source": type(source).__name__, **marks, "max_memory": described(max_memory)} | _settings(estimator)
+
+
+def _settings(estimator: BaseEstimator) -> dict[str, str]:
+    """An estimator's arguments by name."""
     settings = estimator.get_params(deep=False)
     seed = settings["random_state"]
     if not (seed is None or isinstance(seed, numbers.Integral)):
@@ -37,9 +58,7 @@ def about(
         )
     # What is shown on a terminal changes no number.
     del settings["progress"]
-    data = {"X": x, "y": y, "sample_weight": weights}
-    names = {name: f"{'x'.join(map(str, value.shape))} {digest_of([value])}" for name, value in data.items()}
-    return {"estimator": type(estimator).__name__, **names, **{key: described(settings[key]) for key in settings}}
+    return {"estimator": type(estimator).__name__} | {key: described(settings[key]) for key in settings}
 
 
 def kept_key(fresh: Callable[[], Key]) -> Key:

@@ -28,7 +28,7 @@ class SourceModel(NamedTuple):
     """The values of y that are classes; their places are the numbers that a likelihood knows."""
 
 
-def is_source(X: Any, y: Any, sample_weight: Any, max_memory: Any, checkpoint: Any = None) -> bool:
+def is_source(X: Any, y: Any, sample_weight: Any, max_memory: Any) -> bool:
     """Whether X is a source; what belongs to the other case is refused."""
     if not isinstance(X, AbstractRowSource):
         if max_memory is not None:
@@ -37,11 +37,6 @@ def is_source(X: Any, y: Any, sample_weight: Any, max_memory: Any, checkpoint: A
     for name, value in (("y", y), ("sample_weight", sample_weight)):
         if value is not None:
             raise InputError(f"`{name}` cannot be given with a source of rows, which has its own. Leave it out.")
-    if checkpoint is not None:
-        raise InputError(
-            "`checkpoint` is for rows in memory: what passes over a source have found is not kept. Leave it out, or "
-            "give arrays."
-        )
     return True
 
 

@@ -128,8 +128,8 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         X may be a source from `kosambi.sources`, as for `ProjectedLangevinRegressor`, whose y has a number for each
         class; so is `checkpoint`.
         """
-        if is_source(X, y, sample_weight, max_memory, checkpoint):
-            self._fit_source(X, max_memory, None, lambda found: self._source_model(X.labels, found))
+        if is_source(X, y, sample_weight, max_memory):
+            self._fit_source(X, max_memory, None, lambda found: self._source_model(X.labels, found), checkpoint)
             return self
         return self._fit_labels(X, y, sample_weight, None, checkpoint)
 

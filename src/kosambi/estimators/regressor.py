@@ -153,12 +153,14 @@ class ProjectedLangevinRegressor(RegressorMixin, SeveralOutputs, AbstractEstimat
 
         `checkpoint`, a folder or a `kosambi.Checkpoint`, is where the fit writes once a minute what it has found. After
         a crash, a kill or Ctrl-C the same call goes on from there, and ends with the same numbers, bit for bit on the
-        same machine. The folder is removed at the end; one of another fit is refused.
+        same machine. The folder is removed at the end; one of another fit is refused. So it is with a source, whose
+        passes go on where they were; of several processes each has a folder of its own inside.
         """
         likelihood = as_likelihood(self.likelihood)
-        if is_source(X, y, sample_weight, max_memory, checkpoint):
+        if is_source(X, y, sample_weight, max_memory):
             self._check_likelihood(likelihood)
-            self._fit_source(X, max_memory, likelihood.check, lambda found: self._source_model(likelihood, found))
+            model = self._source_model
+            self._fit_source(X, max_memory, likelihood.check, lambda found: model(likelihood, found), checkpoint)
             self._forget_outputs()
             return self
         if is_matrix(y):

@@ -49,7 +49,8 @@ class Hosts(Group):
             reason = str(error).strip().splitlines()[0]
             raise HostError(
                 f"Process {self.index} of {self.count} has lost another process of this run, which has ended or cannot "
-                f"be reached ({reason}). See what the others printed last, and start all of them again."
+                f"be reached ({reason}). See what the others printed last, and start all of them again; with a "
+                "checkpoint they go on from there."
             ) from error
 
 
@@ -175,8 +176,8 @@ def _speak_when_aborted(heartbeat_timeout: int) -> None:
         return
     text = (
         f"Error: this process ends, because another process of the run has ended or cannot be reached (no sign of life "
-        f"for {heartbeat_timeout} s, or a connection that broke). JAX's lines above say which. Start all of them again."
-        "\n"
+        f"for {heartbeat_timeout} s, or a connection that broke). JAX's lines above say which. Start all of them "
+        "again; with a checkpoint they go on from there.\n"
     ).encode()
 
     def speak(number: int) -> None:

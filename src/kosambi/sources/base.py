@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import abc
+import datetime
+import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from kosambi._core.groups import ALONE, Group
+from kosambi._core.journal import digest_of
 from kosambi.errors import InputError
 
 AT_ONCE = 2**16
@@ -86,8 +89,22 @@ class AbstractRowSource(abc.ABC):
         """What must be the same wherever parts of it are read."""
         return {"the name of the data": self.name, "the input columns": self.columns, "the labels": self.labels}
 
+    def marks(self) -> dict[str, object]:
+        """What must be the same when a fit is taken up again on the same machine; not all rows are read for that."""
+        first = self.first()
+        values = [part for part in first[:3] if part is not None]
+        is_numbers = all(part.dtype.kind in "fiub" for part in values)
+        # What holds no numbers is refused by the first pass.
+        return self.facts() | {"the first rows": digest_of(values) if is_numbers else "no numbers"}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
+
+
+def written(path: str | os.PathLike[str]) -> dict[str, object]:
+    """Where a file is, and when it was written last."""
+    time = datetime.datetime.fromtimestamp(os.stat(path).st_mtime_ns * 1e-9, datetime.UTC)
+    return {"the path of the file": os.path.realpath(path), "the time when the file was written": time.isoformat()}
 
 
 def check_number(name: str, start: int, place: str, what: str, values: np.ndarray) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kosambi.errors import FileError, InputError
-from kosambi.sources.base import AT_ONCE, AbstractRowSource, Part, where
+from kosambi.sources.base import AT_ONCE, AbstractRowSource, Part, where, written
 
 
 class CSVSource(AbstractRowSource):
@@ -68,6 +68,10 @@ class CSVSource(AbstractRowSource):
     def facts(self) -> dict[str, object]:
         """With the size of the file, and its first and last bytes."""
         return super().facts() | text_facts(self.path) | {"the target": self.target, "the weights": self.weights}
+
+    def marks(self) -> dict[str, object]:
+        """With the place of the file, and when it was written."""
+        return super().marks() | written(self.path)
 
     def _chunks(self, **options: Any) -> Iterator[Any]:
         try:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kosambi.errors import FileError, InputError
-from kosambi.sources.base import AT_ONCE, AbstractRowSource, Part
+from kosambi.sources.base import AT_ONCE, AbstractRowSource, Part, written
 
 
 class ParquetSource(AbstractRowSource):
@@ -69,6 +69,10 @@ class ParquetSource(AbstractRowSource):
     def facts(self) -> dict[str, object]:
         """With what the index of the file says."""
         return super().facts() | index_facts(self.path) | {"the target": self.target, "the weights": self.weights}
+
+    def marks(self) -> dict[str, object]:
+        """With the place of the file, and when it was written."""
+        return super().marks() | written(self.path)
 
 
 def shared_out(sizes: Sequence[int], count: int) -> np.ndarray:

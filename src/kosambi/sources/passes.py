@@ -6,8 +6,9 @@ has other rows than the first one, and the sums of a fit would be of no data set
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +43,22 @@ class Block(NamedTuple):
         )
 
 
+@dataclasses.dataclass
+class Mark:
+    """How far a pass has come: what it needs, beside sums, to be taken up again."""
+
+    rows: int = 0
+    """Whose blocks have been handed out."""
+    hashes: Sequence[int] = (0,)
+    """Of 65,536 rows each, the last one of those that came after them."""
+    seconds: float = 0.0
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether all rows before it are known to be those of earlier passes."""
+        return self.rows % AT_ONCE == 0
+
+
 class Stream:
     """Passes over the rows of a source.
 
@@ -67,6 +84,7 @@ class Stream:
         self.seconds: list[float] = []
         """What each complete pass took."""
         self._digests: list[int] = []
+        self._is_recalled = False
 
     @property
     def passes(self) -> int:
@@ -77,58 +95,80 @@ class Stream:
         """The same rows, transformed, whose passes are counted and compared with those before."""
         other = Stream(self.source, transform)
         other.num_rows, other.seconds, other._digests = self.num_rows, self.seconds, self._digests
+        other._is_recalled = self._is_recalled
         return other
 
-    def blocks(self, size: int) -> Iterator[Block]:
-        """One pass: blocks of `size` rows, a power of two up to 65536, the last one with what is left."""
+    def recall(self, mark: Mark) -> None:
+        """Count a complete pass that an earlier run has made."""
+        if self.num_rows is None:
+            self.num_rows, self._digests[:], self._is_recalled = mark.rows, mark.hashes, True
+        self.seconds.append(mark.seconds)
+
+    def blocks(self, size: int, mark: Mark | None = None) -> Iterator[Block]:
+        """One pass: blocks of `size` rows, a power of two up to 65536, the last one with what is left.
+
+        With a mark of an earlier run, which lies behind a multiple of 65536 rows, those before it are read and compared
+        with what they were, and blocks begin behind it. The mark is moved along.
+        """
         if size < 1 or size > AT_ONCE or size & (size - 1):
             raise InputError(f"`size` must be a power of two, at most {AT_ONCE}. Got {size}.")
-        began, row, chunk = time.perf_counter(), 0, np.uint64(0)
-        is_first = self.num_rows is None
-        digests: list[int] = []
-        for block in _equal(_checked(self.source), size):
-            with np.errstate(over="ignore"):
-                chunk = chunk + _digest(block)
+        mark = Mark() if mark is None else mark
+        before, began, row, is_first = mark.rows, time.perf_counter() - mark.seconds, 0, self.num_rows is None
+        self._is_recalled = self._is_recalled or before > 0
+        # Of the first pass as far as it has come.
+        known = list(mark.hashes[:-1]) if is_first else self._digests
+        hashes = [0]
+        for block in _equal(_checked(self.source, is_first), size):
             row += len(block.y)
+            hashes[-1] = (hashes[-1] + _digest(block)) % 2**64
             if row % AT_ONCE == 0:
-                digests.append(int(chunk))
-                self._compare(digests, row, is_first)
-                chunk = np.uint64(0)
+                self._compare(hashes, known, row, is_first)
+                hashes.append(0)
+            if row <= before:
+                continue
+            mark.rows, mark.hashes, mark.seconds = row, tuple(hashes), time.perf_counter() - began
             yield block if self.transform is None else self.transform(block)
         if row == 0 and self.source.group.count == 1:
             raise InputError(f"{self.source.name} has no rows. Give a source with data.")
-        digests.append(int(chunk))
-        self._compare(digests, row, is_first)
+        if row < before:
+            raise self._changed(f"{row:,} rows where an earlier run had read {before:,}")
+        self._compare(hashes, known, row, is_first)
         if is_first:
-            self.num_rows, self._digests[:] = row, digests
+            self.num_rows, self._digests[:] = row, hashes
         elif row != self.num_rows:
-            raise _changed(self.source.name, f"{row:,} rows where the first pass had {self.num_rows:,}")
-        self.seconds.append(time.perf_counter() - began)
+            raise self._changed(f"{row:,} rows where the first pass had {self.num_rows:,}")
+        mark.seconds = time.perf_counter() - began
+        self.seconds.append(mark.seconds)
 
-    def _compare(self, digests: list[int], row: int, is_first: bool) -> None:
-        place = len(digests) - 1
-        if is_first or (place < len(self._digests) and digests[place] == self._digests[place]):
+    def _compare(self, hashes: list[int], known: list[int], row: int, is_first: bool) -> None:
+        """Refuse the last 65,536 rows, or what is left of them, if they are not those that were there before."""
+        place = len(hashes) - 1
+        if (is_first and place >= len(known)) or (place < len(known) and hashes[place] == known[place]):
             return
-        if row > (self.num_rows or 0):
-            raise _changed(self.source.name, f"more rows than the {self.num_rows:,} of the first pass")
-        if row < min((place + 1) * AT_ONCE, self.num_rows or 0):
-            raise _changed(self.source.name, f"{row:,} rows where the first pass had {self.num_rows:,}")
+        if self.num_rows is not None and row > self.num_rows:
+            raise self._changed(f"more rows than the {self.num_rows:,} of the first pass")
+        if self.num_rows is not None and row < min((place + 1) * AT_ONCE, self.num_rows):
+            raise self._changed(f"{row:,} rows where the first pass had {self.num_rows:,}")
         whose = f" of those of process {self.source.group.index}" if self.source.group.count > 1 else ""
         places = f"in rows {place * AT_ONCE:,} to {row - 1:,}{whose}"
-        raise _changed(self.source.name, f"other values, or another order, {places}")
+        raise self._changed(f"other values, or another order, {places}")
+
+    def _changed(self, what: str) -> InputError:
+        begun, remedy = ("", "")
+        if self._is_recalled:
+            begun = ", which an earlier run made"
+            remedy = " To fit the rows as they are now, remove the checkpoint."
+        return InputError(
+            f"{self.source.name} gives other rows in a later pass than in the first{begun}: {what}. A source must give "
+            "the same rows each time it is read; seed random numbers inside the function that begins the iterator, and "
+            f"do not write to a file that is being read.{remedy}"
+        )
 
 
-def _changed(name: str, what: str) -> InputError:
-    return InputError(
-        f"{name} gives other rows in a later pass than in the first: {what}. A source must give the same rows each "
-        "time it is read; seed random numbers inside the function that begins the iterator, and do not write to a file "
-        "that is being read."
-    )
-
-
-def _checked(source: AbstractRowSource) -> Iterator[Block]:
+def _checked(source: AbstractRowSource, is_first: bool) -> Iterator[Block]:
     """Parts of a source as float64 blocks; refused where they do not fit each other or are no finite numbers."""
-    row, first = 0, None
+    # Of several processes, each compares its parts with the first one of all.
+    row, first = 0, source.first() if is_first and source.group.count > 1 else None
     for part in source.parts():
         x, y, weights, place, rows = part
         if rows is not None and len(rows):
@@ -207,14 +247,14 @@ def _joined(blocks: list[Block]) -> Block:
     return Block(*(np.concatenate(field) for field in zip(*blocks, strict=True)))
 
 
-def _digest(block: Block) -> np.uint64:
+def _digest(block: Block) -> int:
     """A sum over rows of a hash of each row's numbers and of its place: the same for any blocks."""
     table = np.column_stack([block.x, block.y, block.weights]).view(np.uint64)
     with np.errstate(over="ignore"):
         factors = hashed(np.arange(1, table.shape[1] + 1)) | np.uint64(1)
         mixed = ((table ^ (table >> np.uint64(29))) * factors).sum(axis=1, dtype=np.uint64)
         mixed = mixed ^ (mixed >> np.uint64(32))
-        return np.uint64((mixed * (hashed(block.rows) | np.uint64(1))).sum(dtype=np.uint64))
+        return int((mixed * (hashed(block.rows) | np.uint64(1))).sum(dtype=np.uint64))
 
 
 def hashed(numbers: np.ndarray) -> np.ndarray:

@@ -50,3 +50,7 @@ class SharedSource(AbstractRowSource):
     def facts(self) -> dict[str, object]:
         """Those of the source."""
         return self.source.facts()
+
+    def marks(self) -> dict[str, object]:
+        """Those of the source, and how many processes share it."""
+        return self.source.marks() | {"the number of processes": self.group.count}

@@ -15,6 +15,7 @@ from kosambi.errors import InputError
 from kosambi.sources.base import AT_ONCE, AbstractRowSource, where
 from kosambi.sources.memory import MOST_SAMPLED
 from kosambi.sources.passes import Block, Stream, hashed
+from kosambi.sources.sweeps import Sweeps
 from kosambi.sources.tally import MOST_VALUES, Tally
 
 
@@ -100,32 +101,42 @@ def survey(
     >>> found.num_rows, found.x_mean, found.values, len(found.sample.y)
     (10, array([4.5]), array([0., 1.]), 4)
     """
-    stream, tally = Stream(source), Tally(sample_rows)
-    for block in stream.blocks(block_rows):
-        if check is not None:
-            _check(check, block, source.name)
-        tally.add(block)
-        _check_squares(tally, block, source)
-    tally = tally.over(source.group)
-    if not tally.num_rows:
+    stream, tally = Stream(source), _Checked(sample_rows, check, source)
+    Sweeps(stream, block_rows).over(tally, "first", sample_rows)
+    whole = tally.over(source.group)
+    if not whole.num_rows:
         raise InputError(f"{source.name} has no rows. Give a source with data.")
-    if tally.lowest is None or tally.highest is None:
+    if whole.lowest is None or whole.highest is None:
         raise InputError(f"All weights of {source.name} are zero. Give some row a positive weight.")
-    mean, scale = tally.moments.location_and_scale()
+    mean, scale = whole.moments.location_and_scale()
     return Survey(
         stream,
-        tally.num_rows,
-        tally.counted,
-        tally.moments.weight,
+        whole.num_rows,
+        whole.counted,
+        whole.moments.weight,
         mean[:-1],
         scale[:-1],
         float(mean[-1]),
         float(scale[-1]),
-        tally.lowest,
-        tally.highest,
-        tally.values if len(tally.values) <= MOST_VALUES else None,
-        Sample(*tally.kept.block()),
+        whole.lowest,
+        whole.highest,
+        whole.values if len(whole.values) <= MOST_VALUES else None,
+        Sample(*whole.kept.block()),
     )
+
+
+class _Checked(Tally):
+    """A tally that refuses rows which `check` does, and such as make its sums no numbers."""
+
+    def __init__(self, number: int, check: Callable[[np.ndarray], object] | None, source: AbstractRowSource) -> None:
+        super().__init__(number)
+        self._check, self._source = check, source
+
+    def add(self, block: Block) -> None:
+        if self._check is not None:
+            _check(self._check, block, self._source.name)
+        super().add(block)
+        _check_squares(self, block, self._source)
 
 
 def _check_squares(tally: Tally, block: Block, source: AbstractRowSource) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.groups import Group
+from kosambi._core.journal import Arrays
 from kosambi.sources.passes import Block, hashed
 
 MOST_VALUES = 64
@@ -37,6 +41,24 @@ class Tally:
         self.moments.add(np.column_stack([block.x, block.y]), block.weights)
         self.kept.add(block)
         self._widen(np.min(block.x, axis=0), np.max(block.x, axis=0), block.y)
+
+    def memory(self) -> Sequence[Any]:
+        """What has been counted, as arrays."""
+        moments, rows = self.moments, self.kept.block() if self.kept.parts else (None,) * len(Block._fields)
+        counts = np.array([self.num_rows, self.counted])
+        ends = self.values, self.lowest, self.highest
+        return [counts, *ends, moments.weight, moments.mean, moments.squares, moments.largest, *rows]
+
+    def recall(self, memory: Arrays) -> None:
+        """Go on from there."""
+        counts, values, self.lowest, self.highest, weight, mean, squares, largest, *rows = memory
+        self.num_rows, self.counted = np.asarray(counts).tolist()
+        self.values = np.asarray(values)
+        self.moments, self.kept = Moments(), Kept(self.kept.number)
+        self.moments.join(float(np.asarray(weight)), *map(np.asarray, (mean, squares, largest)))
+        block = [part for part in rows if part is not None]
+        if block:
+            self.kept.add(Block(*block))
 
     def over(self, group: Group) -> Tally:
         """That of the rows of all processes; the same as if one had read them, but for the order of sums."""
@@ -120,7 +142,8 @@ class Kept:
     def _cut(self) -> None:
         rows, *others = (np.concatenate(field) for field in zip(*self.parts, strict=True))
         order = np.argsort(hashed(rows))[: self.number]
-        self.limit = hashed(rows[order])[-1]
+        if len(order) == self.number:
+            self.limit = hashed(rows[order])[-1]
         # In the order of the rows, whichever process had them.
         order = order[np.argsort(rows[order])]
         self.parts = [(rows[order], *(other[order] for other in others))]

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from kosambi._core.checks import as_count, as_inputs, check_key
 from kosambi._core.groups import Group
+from kosambi._core.journal import recalled
 from kosambi._core.precision import public
 from kosambi._core.programs import split
 from kosambi._core.progress import Clock, Progress
@@ -59,10 +60,12 @@ def planned(
 ) -> Plan:
     """How many rows are held at once, for a number of coordinates, or for the usual one where it is left open.
 
-    Of several processes, each holds what the one with the least memory can.
+    Of several processes, each holds what the one with the least memory can. A fit that is taken up again goes on with
+    what it had begun with, whatever is free now.
     """
     number = num_coordinates if isinstance(num_coordinates, int) else _USUAL
-    own = plan(max_memory, num_columns, number * latents, num_draws)
+    wanted = num_columns, number * latents, num_draws
+    own = Plan(*map(int, recalled("memory", lambda: plan(max_memory, *wanted), *wanted)))
     found = group.gathered("planning memory", [own.block_rows, own.sample_rows])
     block_rows, sample_rows = np.min([numbers for (numbers,) in found], axis=0).tolist()
     return own._replace(block_rows=block_rows, sample_rows=sample_rows)

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from kosambi._core.checkpoints import described
+from kosambi._core.journal import digest_of
 from kosambi.errors import InputError
 from kosambi.sources import AbstractRowSource, Part
+from kosambi.sources.base import written
 from kosambi.tables._read import file_facts, read_in_parts
 from kosambi.tables._schema import Schema
 from kosambi.tables._target import labels_of
@@ -66,6 +69,11 @@ class TableSource(AbstractRowSource):
     def facts(self) -> dict[str, object]:
         """With what is known of the file."""
         return super().facts() | file_facts(self.path)
+
+    def marks(self) -> dict[str, object]:
+        """With the place of the file, how it is coded, and which rows are left out."""
+        coded = {"how columns are coded": described(self.schema), "the rows held out": digest_of([self.without])}
+        return super().marks() | written(self.path) | coded
 
     def tables(self, only: np.ndarray | None = None, share: tuple[int, int] = (0, 1)) -> Iterator[Any]:
         """Parts of the table as they are, without rows whose target is missing; `only` those rows, if they are given.

@@ -7,18 +7,21 @@ prior, and otherwise from QR factorisations; with other likelihoods a `Corrected
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.groups import Group
+from kosambi._core.journal import Arrays
 from kosambi._core.linalg import all_blas_threads
 from kosambi._core.precision import Module
 from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
 from kosambi.likelihoods import Gaussian
 from kosambi.sources import Block, Stream
+from kosambi.sources.sweeps import Sweeps
 from kosambi.target.data_terms import QuadraticTerm
 
 LARGEST_TRACE = 1e8
@@ -91,10 +94,18 @@ class Sums:
         self.most = max(self.most, float(np.max(features.variance[used], initial=0.0)))
         self.largest = max(self.largest, float(np.max(features.residual[used], initial=0.0)))
 
+    def memory(self) -> list[float]:
+        """They, for a journal."""
+        return [self.residual, self.variance, self.most, self.largest]
+
+    def recall(self, memory: Arrays) -> None:
+        """Go on from there."""
+        self.residual, self.variance, self.most, self.largest = (float(np.asarray(part)) for part in memory)
+
     def over(self, group: Group) -> Sums:
         """Those of the rows of all processes."""
-        own, whole = [self.residual, self.variance, self.most, self.largest], Sums()
-        for (found,) in group.gathered("variances", own):
+        whole = Sums()
+        for (found,) in group.gathered("variances", self.memory()):
             residual, variance, most, largest = found.tolist()
             whole.residual, whole.variance = whole.residual + residual, whole.variance + variance
             whole.most, whole.largest = max(whole.most, most), max(whole.largest, largest)
@@ -145,23 +156,41 @@ def gaussian_sums(
     # Of the normal matrix, if prior variances elsewhere are what they are at the inducing points.
     trace_bound = total_weight * float(np.max(np.asarray(basis.prior.variance(basis.inducing_points)))) / noise**2
     rows_sum = GramSum(basis.size) if trace_bound <= LARGEST_TRACE else RootSum(basis.size)
-    constant, squared, trace, sums = 0.0, 0.0, 0.0, Sums()
-    for block in stream.blocks(block_rows):
-        constant += float(np.sum(block.weights)) * (np.log(noise) + 0.5 * np.log(2.0 * np.pi))
-        block = block.padded(block_rows)
-        features = features_of(basis, block.x)
-        sums.add(block, features)
-        root, error = np.sqrt(block.weights) / noise, block.y - features.offset
-        with all_blas_threads():
-            rows_sum.add(np.column_stack([features.psi * root[:, None], error * root]))
-        squared += float(np.sum(np.square(error * root)))
-        trace += float(np.sum(np.square(root) * features.residual))
-    group = stream.source.group
-    constant, squared, trace = group.added("sums of squares", [constant, squared, trace])[0].tolist()
-    sums = sums.over(group)
+    own, group = _GaussianTotals(basis, noise, block_rows, rows_sum), stream.source.group
+    Sweeps(stream, block_rows).over(own, "normal equations", noise)
+    constant, squared, trace = group.added("sums of squares", own.parts)[0].tolist()
+    sums = own.sums.over(group)
     root, aim, rest = rows_sum.over(group).found(squared)
     constant += 0.5 * rest + (0.5 * trace if is_optimal else 0.0)
     return GaussianSums(QuadraticTerm(root, aim, np.asarray(constant)), sums, squared, trace)
+
+
+class _GaussianTotals:
+    """What one pass adds up with Gaussian noise: sums of squares and traces, variances, and the normal matrix."""
+
+    def __init__(self, basis: AbstractBasis, noise: float, block_rows: int, rows_sum: GramSum | RootSum) -> None:
+        self.basis, self.noise, self.block_rows, self.rows_sum = basis, noise, block_rows, rows_sum
+        self.parts, self.sums = np.zeros(3), Sums()
+
+    def add(self, block: Block) -> None:
+        constant = float(np.sum(block.weights)) * (np.log(self.noise) + 0.5 * np.log(2.0 * np.pi))
+        block = block.padded(self.block_rows)
+        features = features_of(self.basis, block.x)
+        self.sums.add(block, features)
+        root, error = np.sqrt(block.weights) / self.noise, block.y - features.offset
+        with all_blas_threads():
+            self.rows_sum.add(np.column_stack([features.psi * root[:, None], error * root]))
+        squared = float(np.sum(np.square(error * root)))
+        trace = float(np.sum(np.square(root) * features.residual))
+        self.parts = self.parts + np.array([constant, squared, trace])
+
+    def memory(self) -> Sequence[Any]:
+        return [self.parts, *self.sums.memory(), self.rows_sum.total.copy()]
+
+    def recall(self, memory: Arrays) -> None:
+        parts, *sums, total = memory
+        self.parts, self.rows_sum.total = np.asarray(parts), np.asarray(total)
+        self.sums.recall(tuple(sums))
 
 
 class GramSum:
@@ -199,20 +228,20 @@ class RootSum:
     """The same from a triangular factor that QR factorisations carry from block to block: all digits, more slowly."""
 
     def __init__(self, size: int) -> None:
-        self.size, self.carried = size, np.zeros((0, size + 1))
+        self.size, self.total = size, np.zeros((0, size + 1))
 
     def add(self, rows: Float[np.ndarray, "n K"]) -> None:
         """Count more rows, the last column of which is e."""
         from scipy.linalg import qr
 
-        both = np.concatenate([self.carried, rows])
-        self.carried = qr(both, mode="r", overwrite_a=True, check_finite=False)[0][: self.size + 1]
+        both = np.concatenate([self.total, rows])
+        self.total = qr(both, mode="r", overwrite_a=True, check_finite=False)[0][: self.size + 1]
 
     def over(self, group: Group) -> RootSum:
         """That of the rows of all processes, whose factors are rows like others."""
         if group.count > 1:
-            factors = group.gathered("the factor of the normal matrix", self.carried)
-            self.carried = np.zeros((0, self.size + 1))
+            factors = group.gathered("the factor of the normal matrix", self.total)
+            self.total = np.zeros((0, self.size + 1))
             for (factor,) in factors:
                 if len(factor):
                     self.add(factor)
@@ -222,6 +251,6 @@ class RootSum:
         """The factor, Qᵀe, and what no w can explain, which stands below it."""
         del squared
         whole = np.zeros((self.size + 1, self.size + 1))
-        whole[: len(self.carried)] = self.carried
+        whole[: len(self.total)] = self.total
         root = np.ascontiguousarray(whole[:-1, :-1])
         return root, whole[:-1, -1].copy(), float(whole[-1, -1] ** 2)

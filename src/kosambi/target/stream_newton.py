@@ -8,13 +8,14 @@ down costs one pass. It begins at the mode of a sample, from which a few steps a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.journal import Arrays
 from kosambi._core.linalg import all_blas_threads
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array
@@ -22,7 +23,8 @@ from kosambi.basis import AbstractBasis
 from kosambi.errors import NumericalError
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.quadrature import Rule
-from kosambi.sources import Stream
+from kosambi.sources import Block, Stream
+from kosambi.sources.sweeps import Sweeps
 from kosambi.target.data_terms import FactorisedTerm
 from kosambi.target.host_newton import HostPotential, RowCosts
 from kosambi.target.newton import FLATTEST, SHARES
@@ -85,12 +87,12 @@ class StreamPotential:
         """The processes that have some of the rows each."""
         latents = likelihood.num_latents
         self.shape = (basis.size,) if latents == 1 else (basis.size, latents)
+        self._sweeps = Sweeps(stream, block_rows)
 
     def count(self) -> Sums:
         """Variances of all rows, in a pass of their own if there was none."""
         if self.sums is None:
-            for _ in self._terms():
-                pass
+            self._summed(lambda _: (), [])
         assert self.sums is not None
         return self.sums
 
@@ -98,21 +100,19 @@ class StreamPotential:
         """Of all rows at one w, in one pass."""
         (w,) = self.group.agreed("where the potential is evaluated", w)
         size = len(w)
-        start = Derivatives(0.0, np.zeros(size), np.zeros((size, size)), np.zeros((size, size)))
-        own = added_up((derivatives_of(term, w) for term in self._terms()), start)
-        # The same matrix twice where the cost is convex.
-        known = own[:3] if self.likelihood.is_convex else own
-        value, slope, second, *positive = self.group.added("derivatives", *known)
+        # Where the cost is convex the two matrices are the same.
+        number = 3 if self.likelihood.is_convex else 4
+        start = [np.zeros(()), np.zeros(size), np.zeros((size, size)), np.zeros((size, size))][:number]
+        own = self._summed(lambda term: derivatives_of(term, w)[:number], start, w)
+        value, slope, second, *positive = self.group.added("derivatives", *own)
         return Derivatives(float(value), slope, second, *(positive or [second]))
 
     def values(self, w: Float[np.ndarray, "J K"]) -> Float[np.ndarray, " J"]:
         """V at J places, the prior's part included, in one pass."""
         (w,) = self.group.agreed("where the potential is evaluated", w)
-        shaped, total = w.reshape(len(w), *self.shape), np.zeros(len(w))
-        for term in self._terms():
-            with jax.enable_x64(True):
-                total = total + np.asarray(_value(term, shaped))
-        (total,) = self.group.added("values of the potential", total)
+        shaped = w.reshape(len(w), *self.shape)
+        own = self._summed(lambda term: (_value(term, shaped),), [np.zeros(len(w))], w)
+        (total,) = self.group.added("values of the potential", *own)
         return total + 0.5 * np.sum(np.square(w), axis=1)
 
     def values_and_gradients(
@@ -121,25 +121,54 @@ class StreamPotential:
         """V and its gradient at J places, in one pass."""
         (w,) = self.group.agreed("where the potential is evaluated", w)
         shaped = w.reshape(len(w), *self.shape)
-        value, gradient = np.zeros(len(w)), np.zeros_like(w)
-        for term in self._terms():
-            with jax.enable_x64(True):
-                more, slope = map(np.asarray, _value_and_gradient(term, shaped))
-            value, gradient = value + more, gradient + slope.reshape(w.shape)
-        value, gradient = self.group.added("values and gradients", value, gradient)
-        return value + 0.5 * np.sum(np.square(w), axis=1), gradient + w
+        own = self._summed(
+            lambda term: _value_and_gradient(term, shaped), [np.zeros(len(w)), np.zeros(shaped.shape)], w
+        )
+        value, gradient = self.group.added("values and gradients", *own)
+        return value + 0.5 * np.sum(np.square(w), axis=1), gradient.reshape(w.shape) + w
 
-    def _terms(self) -> Iterator[FactorisedTerm]:
-        """The data terms of all blocks, one after the other, in one pass."""
-        sums = Sums()
-        for block in self.stream.blocks(self.block_rows):
-            block = block.padded(self.block_rows)
-            features = features_of(self.basis, block.x)
-            sums.add(block, features)
-            deviation = None if self.rule is None else np.sqrt(features.residual)
-            offset = np.ascontiguousarray(features.offset)
-            yield FactorisedTerm(self.likelihood, features.psi, block.y, offset, block.weights, deviation, self.rule)
-        self.sums = sums.over(self.group)
+    def _summed(
+        self, parts_of: Callable[[FactorisedTerm], Sequence[Any]], start: list[np.ndarray], *asked: np.ndarray
+    ) -> list[np.ndarray]:
+        """What `parts_of` finds of each block's data term, added to `start` in one pass over the rows of this process.
+
+        `asked` is where the potential is evaluated.
+        """
+        totals = _Totals(self, parts_of, start)
+        self._sweeps.over(totals, *asked)
+        self.sums = totals.sums.over(self.group)
+        return totals.parts
+
+
+class _Totals:
+    """Sums of one pass, of what a function finds of the data term of each block."""
+
+    def __init__(
+        self,
+        potential: StreamPotential,
+        parts_of: Callable[[FactorisedTerm], Sequence[Any]],
+        start: list[np.ndarray],
+    ) -> None:
+        self.potential, self.parts_of, self.parts, self.sums = potential, parts_of, start, Sums()
+
+    def add(self, block: Block) -> None:
+        whole = self.potential
+        block = block.padded(whole.block_rows)
+        features = features_of(whole.basis, block.x)
+        self.sums.add(block, features)
+        deviation = None if whole.rule is None else np.sqrt(features.residual)
+        offset = np.ascontiguousarray(features.offset)
+        term = FactorisedTerm(whole.likelihood, features.psi, block.y, offset, block.weights, deviation, whole.rule)
+        with jax.enable_x64(True):
+            found = [np.asarray(part) for part in self.parts_of(term)]
+        self.parts = [total + more for total, more in zip(self.parts, found, strict=True)]
+
+    def memory(self) -> Sequence[Any]:
+        return [*self.sums.memory(), *self.parts]
+
+    def recall(self, memory: Arrays) -> None:
+        self.sums.recall(memory[:4])
+        self.parts = [np.asarray(part) for part in memory[4:]]
 
 
 def derivatives_of(term: FactorisedTerm, w: Float[np.ndarray, " K"]) -> Derivatives:
@@ -153,14 +182,6 @@ def derivatives_of(term: FactorisedTerm, w: Float[np.ndarray, " K"]) -> Derivati
         is_convex = term.likelihood.is_convex
         positive = second if is_convex else potential.spread(rows.search_curvature) - unit
     return Derivatives(float(np.sum(rows.cost)), slope, second, positive)
-
-
-def added_up(parts: Iterable[Derivatives], total: Derivatives) -> Derivatives:
-    """`total` with the derivatives of several parts of the data."""
-    for part in parts:
-        value, slope = total.value + part.value, total.slope + part.slope
-        total = Derivatives(value, slope, total.second + part.second, total.positive + part.positive)
-    return total
 
 
 def search_stream(
