@@ -1,0 +1,387 @@
+"""Mutation testing: how many small faults in the mathematics the quick tests see.
+
+python -m benchmarks.mutation --package target learning --number 60 --seed 0 --out mutation [--again] [--controls]
+
+Faults (`benchmarks.mutants`) are sampled from the lines that quick tests execute, at most two in a function, each with
+the same probability. The tests that execute its line run in a copy of the project, the quickest files first, until one
+fails. A fault is *killed* if a test fails or does not end in time, and has *survived* otherwise.
+
+Which test executes which line is recorded first, with the package `coverage`, which this needs beside the development
+environment. Before every test JAX and kosambi forget what they have compiled or remembered, so that code that is traced
+once is seen by every test that needs it; what a fixture of a module executes counts for all tests that use it.
+
+The folder `--out` has the copy, what was recorded (again where a file has changed) and `results.json`; the same command
+goes on after a stop. `--again` shows faults that survived to the tests as they are now; `--controls` runs all tests
+that killed one without any fault, and names those that fail by themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.mutants import ROOT, Mutant, of_package, present
+
+PACKAGES = ["target", "learning", "samplers", "basis"]
+LEFT_OUT = ("tests/cli/", "tests/files/", "tests/page/", "tests/plots/", "tests/tables", "tests/test_project")
+LEFT_OUT += ("tests/test_structure", "tests/test_documentation")
+"""Tests of what lies around the mathematics, and of the project's text and pages: slow, and few of them see a number."""
+EACH = 2
+"""Faults of one function in a sample, at most."""
+FIRST_SECONDS = 10.0
+"""Of recorded time in a first process; where no test of those fails, the others follow in a second one."""
+PATIENCE, LEAST = 5.0, 90.0
+"""How many times longer than recorded tests may take, and the seconds that are added."""
+SLACK = 20.0
+"""Seconds on the clock for one of the processor, after which a process that waits for nothing is ended too."""
+AT_ONCE = 8
+"""Files of tests that one process records."""
+MEMORY = 8 * 2**30
+"""Bytes of data that a process with a fault may have."""
+_RECORD, _TESTS, _REPORT = "MUTATION_RECORD", "MUTATION_TESTS", "MUTATION_REPORT"
+Record = dict[str, Any]
+Tests = dict[str, list[tuple[float, str]]]
+
+
+# Inside pytest, which loads this module as a plugin.
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _RECORD in os.environ:
+        config.pluginmanager.register(Recorder(Path(os.environ[_RECORD])))
+    elif _TESTS in os.environ:
+        config.pluginmanager.register(Chosen(Path(os.environ[_TESTS]), Path(os.environ[_REPORT])))
+
+
+class Recorder:
+    """Writes which test executes which lines of the package, and how long it takes."""
+
+    def __init__(self, out: Path) -> None:
+        import coverage
+
+        self.out, self.seconds, self.failed, self.current = out, {}, set(), ""
+        self.users: dict[str, set[str]] = defaultdict(set)
+        self.coverage = coverage.Coverage(data_file=None, config_file=False, include=[str(Path.cwd() / "src" / "*")])
+        self.coverage.start()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        forget()
+        self.current, began = item.nodeid, time.process_time()
+        for fixtures in getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).values():
+            self.users[_context(fixtures[-1])].add(item.nodeid)
+        self.coverage.switch_context(self.current)
+        result = yield
+        self.coverage.switch_context("")
+        self.seconds[item.nodeid] = time.process_time() - began
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
+        if fixturedef.scope == "function":
+            return (yield)
+        self.coverage.switch_context(_context(fixturedef))
+        try:
+            return (yield)
+        finally:
+            self.coverage.switch_context(self.current)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        """One record for each file of tests; lines have the places of tests in its list."""
+        self.coverage.stop()
+        data, place = self.coverage.get_data(), {}
+        files: dict[str, Record] = defaultdict(lambda: {"tests": [], "lines": defaultdict(lambda: defaultdict(list))})
+        for test, seconds in self.seconds.items():
+            tests = files[test.partition("::")[0]]["tests"]
+            place[test] = len(tests)
+            tests.append([test, seconds, test not in self.failed])
+        for path in data.measured_files():
+            name = str(Path(path).relative_to(Path.cwd()))
+            for line, contexts in data.contexts_by_lineno(path).items():
+                users = {test for each in contexts if each for test in self.users.get(each, {each})}
+                for test in users & place.keys():
+                    files[test.partition("::")[0]]["lines"][name][line].append(place[test])
+        self.out.write_text(json.dumps(files))
+
+
+def _context(fixture: Any) -> str:
+    return f"fixture {fixture.baseid}::{fixture.argname}"
+
+
+def forget() -> None:
+    """Whatever functions remember, so that the next test executes every line that it needs."""
+    import equinox as eqx
+    import jax
+
+    for name, module in list(sys.modules.items()):
+        for value in list(vars(module).values()) if name.startswith("kosambi") else []:
+            if callable(getattr(value, "cache_clear", None)):
+                value.cache_clear()
+    eqx.clear_caches()
+    jax.clear_caches()
+
+
+class Chosen:
+    """Runs some tests in a given order, and writes which of them fail and how."""
+
+    def __init__(self, tests: Path, report: Path) -> None:
+        self.report = report
+        self.order = {test: i for i, test in enumerate(json.loads(tests.read_text()))}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        chosen = [item for item in items if item.nodeid in self.order]
+        items[:] = sorted(chosen, key=lambda item: self.order[item.nodeid])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            message = f"doctest: {str(report.longrepr)[-200:]}" if crash is None else crash.message
+            with self.report.open("a") as lines:
+                lines.write(json.dumps([report.nodeid, message[:400]]) + "\n")
+
+    pytest_collectreport = pytest_runtest_logreport
+
+
+class Copy:
+    """A copy of the project, into which faults are put, and which tests execute which of its lines."""
+
+    def __init__(self, out: Path) -> None:
+        self.out, self.tree, self.kept = out, out / "tree", out / "recorded"
+        self.kept.mkdir(parents=True, exist_ok=True)
+        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")[:-1]
+        self.digests = {}
+        for name in [name for name in names if (ROOT / name).is_file()]:
+            content, target = (ROOT / name).read_bytes(), self.tree / name
+            self.digests[name] = hashlib.sha256(content).hexdigest()
+            if not target.is_file() or target.read_bytes() != content:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+        for path in [*(self.tree / "src").rglob("*.py"), *(self.tree / "tests").rglob("*.py")]:
+            if str(path.relative_to(self.tree)) not in self.digests:
+                path.unlink()
+        # What tests share decides with them whether they are recorded again.
+        shared = [name for name in self.digests if name.startswith("tests/") and "/test_" not in name]
+        self.shared = hashlib.sha256("".join(self.digests[name] for name in shared).encode()).hexdigest()
+        self.records = self._recorded([name for name in self.digests if _has_tests(name)])
+
+    def _recorded(self, names: list[str]) -> dict[str, Record]:
+        """What each file of tests executes, from disk where nothing has changed since."""
+        found = {name: known for name in names if (known := self._known(name)) is not None}
+        missing = [name for name in names if name not in found]
+        for first in range(0, len(missing), AT_ONCE):
+            some, report = missing[first : first + AT_ONCE], self.out / "record.json"
+            report.unlink(missing_ok=True)
+            self.pytest(some, {_RECORD: str(report)})
+            records = json.loads(report.read_text())
+            for name in some:
+                record = found[name] = records.get(name, {"tests": [], "lines": {}})
+                record["digests"] = {each: self.digests[each] for each in (name, *record["lines"])}
+                record["shared"] = self.shared
+                self._place(name).write_text(json.dumps(record))
+                broken = [test for test, _, is_passed in record["tests"] if not is_passed]
+                print(*(f"fails without a fault, and is not used: {test}\n" for test in broken), end="", flush=True)
+            print(f"recorded {first + len(some)} of {len(missing)} files of tests", flush=True)
+        return found
+
+    def _place(self, name: str) -> Path:
+        return self.kept / (name.replace("/", "+") + ".json")
+
+    def _known(self, name: str) -> Record | None:
+        if not self._place(name).is_file():
+            return None
+        record: Record = json.loads(self._place(name).read_text())
+        is_same = all(self.digests.get(each) == digest for each, digest in record["digests"].items())
+        return record if is_same and record["shared"] == self.shared else None
+
+    def tests_of(self, mutant: Mutant) -> Tests:
+        """Tests that execute the line of a fault, with their seconds, by file."""
+        found: Tests = {}
+        for name, record in self.records.items():
+            lines = record["lines"].get(mutant.path, {})
+            places = lines.get(str(mutant.line)) or lines.get(str(mutant.statement)) or []
+            tests = [(seconds, test) for test, seconds, passed in (record["tests"][i] for i in places) if passed]
+            if tests:
+                found[name] = sorted(tests)
+        return found
+
+    def pytest(self, names: list[str], variables: dict[str, str], seconds: float | None = None) -> int | None:
+        """The exit status of pytest with some files; None where it took too long."""
+        path = os.pathsep.join(str(self.tree / part) for part in ("src", "."))
+        plugin = ["-q", "-p", "benchmarks.mutation", "-p", "no:cacheprovider"]
+        # Without the package itself the example of a function is taken for that of a module of the same name.
+        command = [sys.executable, "-m", "pytest", *plugin, "src/kosambi/__init__.py", *names]
+        with (self.out / "log.txt").open("w") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=self.tree,
+                env={**os.environ, "PYTHONPATH": path, **variables},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=functools.partial(_limited, seconds),
+            )
+            try:
+                status = process.wait(None if seconds is None else SLACK * seconds)
+                return None if status == -signal.SIGXCPU else status
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def failures(self, tests: Tests, is_one_enough: bool = True) -> tuple[str, list[list[str]]]:
+        """How tests end, and the names and messages of those that fail."""
+        chosen, report = self.out / "tests.json", self.out / "report.txt"
+        report.unlink(missing_ok=True)
+        chosen.write_text(json.dumps([test for some in tests.values() for _, test in some]))
+        limit = LEAST + PATIENCE * sum(seconds for some in tests.values() for seconds, _ in some)
+        variables = {_TESTS: str(chosen), _REPORT: str(report), "PYTHONDONTWRITEBYTECODE": "1"}
+        status = self.pytest([*tests, *(["-x"] if is_one_enough else [])], variables, limit)
+        found = [json.loads(line) for line in report.read_text().splitlines()] if report.is_file() else []
+        if status in (4, 5):
+            raise RuntimeError(f"pytest did not find the tests {list(tests)}:\n{(self.out / 'log.txt').read_text()}")
+        how = "too long" if status is None else "passed" if status == 0 else "failed" if status in (1, 2) else "crashed"
+        return how, found
+
+    def judged(self, mutant: Mutant) -> Record:
+        """What the tests say of one fault."""
+        tests, began, package = self.tests_of(mutant), time.monotonic(), mutant.path.split("/")[2]
+        seconds = {name: sum(each for each, _ in some) for name, some in tests.items()}
+        rounds: list[Tests] = [{}, {}]
+        spent = 0.0
+        # Most faults are seen by tests of the same file.
+        stem = f"/test_{Path(mutant.path).stem}.py"
+        for name in sorted(tests, key=lambda name: (stem not in name, f"/{package}/" not in name, seconds[name])):
+            spent += seconds[name]
+            rounds[0 if spent < FIRST_SECONDS or not rounds[0] else 1][name] = tests[name]
+        file = self.tree / mutant.path
+        source, times = file.read_text(), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
+        how, found = "passed", []
+        try:
+            file.write_text(mutant.applied(source))
+            for some in rounds:
+                if some and how == "passed":
+                    how, found = self.failures(some)
+        finally:
+            file.write_text(source)
+            os.utime(file, ns=times)
+        number = sum(len(some) for some in tests.values())
+        test, message = found[0] if found else ("", "")
+        return {"how": how, "test": test, "message": message, "tests": number, "seconds": time.monotonic() - began}
+
+
+def _limited(seconds: float | None) -> None:
+    """Memory and time of this process, of the processor so that other work on the machine does not matter."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    if seconds is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+
+
+def _has_tests(name: str) -> bool:
+    if name.startswith(LEFT_OUT) or not name.endswith(".py"):
+        return False
+    is_example = name.startswith("src/") and ">>>" in (ROOT / name).read_text()
+    return is_example or (name.startswith("tests/") and "/test_" in name)
+
+
+def sample(copy: Copy, package: str, number: int, seed: int) -> Record:
+    """Faults in a random order that is the same every time, as many as are asked for."""
+    every, faults = of_package(package), []
+    taken: Counter[tuple[str, str]] = Counter()
+    for mutant in random.Random(f"{package} {seed}").sample(every, len(every)):
+        place = (mutant.path, mutant.function)
+        if len(faults) < number and taken[place] < EACH and copy.tests_of(mutant):
+            taken[place] += 1
+            faults.append({"mutant": mutant._asdict()})
+    return {"candidates": len(every), "unseen": sum(not copy.tests_of(each) for each in every), "faults": faults}
+
+
+def judge(copy: Copy, key: str, faults: list[Record], is_again: bool, save: Callable[[], None]) -> None:
+    """Show those faults of a sample to the tests that have not been, or those that survived once more."""
+    for i, fault in enumerate(faults):
+        when = "again" if is_again and fault.get("first", {}).get("how") == "passed" else "first"
+        mutant = present(Mutant(**fault["mutant"]))
+        if when in fault or mutant is None:
+            continue
+        fault[when] = verdict = copy.judged(mutant)
+        save()
+        change = " ".join(f"{mutant.before} -> {mutant.after}".split())
+        where = f"{mutant.path}:{mutant.line} {mutant.function}"
+        print(f"{key} {i} {verdict['how']} {verdict['seconds']:.0f} s: {where}: {change[:160]}", flush=True)
+
+
+def table(samples: Record) -> list[str]:
+    """Rows of Markdown, one for each sample: with the tests as they were, and as they are now."""
+    rows = ["| sample | faults | killed | by time | by an exception | survived | score | now |", "|" + "---|" * 8]
+    for key, each in samples.items():
+        seen = [fault for fault in each["faults"] if "first" in fault]
+        killed = [fault["first"] for fault in seen if fault["first"]["how"] != "passed"]
+        later = sum(fault.get("again", fault["first"])["how"] != "passed" for fault in seen)
+        late = sum(verdict["how"] == "too long" for verdict in killed)
+        asserted = sum(verdict["message"].startswith(("assert", "Assert", "doctest", "Failed")) for verdict in killed)
+        counts = (len(seen), len(killed), late, len(killed) - late - asserted, len(seen) - len(killed))
+        scores = (f"{100 * number / max(len(seen), 1):.0f} %" for number in (len(killed), later))
+        rows.append("| " + " | ".join(map(str, (key, *counts, *scores))) + " |")
+    return rows
+
+
+def controls(copy: Copy, samples: Record) -> list[str]:
+    """Tests that killed something and fail without a fault as well."""
+    faults = [fault for each in samples.values() for fault in each["faults"]]
+    killers = {fault[when]["test"] for fault in faults for when in ("first", "again") if when in fault}
+    tests: Tests = defaultdict(list)
+    for name, record in copy.records.items():
+        for test, seconds, _ in record["tests"]:
+            if test in killers:
+                tests[name].append((seconds, test))
+    return [test for test, _ in copy.failures(tests, is_one_enough=False)[1]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--package", nargs="+", default=PACKAGES)
+    parser.add_argument("--number", type=int, default=60, help="faults of each package")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True, help="a folder")
+    parser.add_argument("--again", action="store_true", help="faults that survived, with the tests as they are now")
+    parser.add_argument("--controls", action="store_true", help="the tests that killed a fault, without any")
+    options = parser.parse_args()
+    copy = Copy(options.out.resolve())
+    results = copy.out / "results.json"
+    samples: Record = json.loads(results.read_text()) if results.is_file() else {}
+    for package in options.package:
+        key = f"{package} {options.seed}"
+        if key not in samples:
+            samples[key] = sample(copy, package, options.number, options.seed)
+        save = lambda: results.write_text(json.dumps(samples, indent=1))  # noqa: E731
+        judge(copy, key, samples[key]["faults"], options.again, save)
+    if options.controls:
+        print("fail without a fault:", controls(copy, samples) or "none")
+    print(*table(samples), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
