@@ -11,6 +11,7 @@ from kosambi.errors import InputError
 from kosambi.sources import ArraySource, BlockSource, memory
 from kosambi.target import stream
 from kosambi.target.corrected_term import CorrectedTerm
+from kosambi.target.normal_sums import GramSum, RootSum
 from kosambi.target.stream_newton import StreamPotential
 
 RNG = np.random.default_rng(3)
@@ -228,7 +229,7 @@ def test_points_that_say_the_same_leave_nothing_undefined():
     """A normal matrix without full rank, by both ways."""
     rows = np.random.default_rng(0).normal(size=(50, 4)) @ np.diag([1.0, 1e-9, 1.0, 1.0])
     rows[:, 2] = rows[:, 0]
-    for kind in (stream.GramSum, stream.RootSum):
+    for kind in (GramSum, RootSum):
         total = kind(3)
         total.add(rows[:30])
         total.add(rows[30:])

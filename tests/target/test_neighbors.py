@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi.target import data_terms, device_rounds, neighborhood, sites
+from kosambi.target import device_rounds, least_squares, neighborhood, sites
 from kosambi.target.host_newton import HostPotential
 from kosambi.target.marginal_term import MarginalTerm
 from tests.cases import cases
@@ -233,11 +233,11 @@ def test_least_squares_in_blocks_of_rows(monkeypatch):
     rng = np.random.default_rng(2)
     psi, error, precision = rng.normal(size=(90, 7)), rng.normal(size=90), rng.uniform(size=90)
     precision[::9] = 0.0
-    whole = data_terms.least_squares(psi, error, precision, 1.5)
-    monkeypatch.setattr(data_terms, "IN_BLOCKS", 1)
+    whole = least_squares.least_squares(psi, error, precision, 1.5)
+    monkeypatch.setattr(least_squares, "IN_BLOCKS", 1)
     for rows in (16, 40, 200):
-        monkeypatch.setattr(data_terms, "_ROWS_OF_A_BLOCK", rows)
-        part = data_terms.least_squares(psi, error, precision, 1.5)
+        monkeypatch.setattr(least_squares, "_ROWS_OF_A_BLOCK", rows)
+        part = least_squares.least_squares(psi, error, precision, 1.5)
         np.testing.assert_allclose(part.root.T @ part.root, whole.root.T @ whole.root, atol=1e-12)
         np.testing.assert_allclose(part.root.T @ part.aim, whole.root.T @ whole.aim, atol=1e-12)
         assert float(part.constant) == pytest.approx(float(whole.constant), rel=1e-12)

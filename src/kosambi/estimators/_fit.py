@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core.long_tables import num_distinct
 from kosambi._core.precision import host_generator
 from kosambi._core.programs import split
 from kosambi._core.types import Key
@@ -20,7 +21,7 @@ from kosambi.estimators._doubt import worse_than_constant
 from kosambi.estimators._learn import Model, Settings, learned, leaves_much, with_last_word
 from kosambi.estimators._models import in_units, prior_in_units
 from kosambi.estimators._rows import Rows, padded
-from kosambi.inference import infer
+from kosambi.inference import walked
 from kosambi.kernels import column_scales
 from kosambi.learning import FitReport
 from kosambi.learning.chosen_points import beside_neighbors_of
@@ -28,6 +29,7 @@ from kosambi.learning.held_out import kept_out, last_word
 from kosambi.learning.held_out_near import KEPT_OUT, last_word_near
 from kosambi.learning.held_out_tails import KEPT_OUT as KEPT_OUT_TAILS
 from kosambi.learning.held_out_tails import has_last_word, last_word_tails
+from kosambi.learning.memory import Memory
 from kosambi.learning.num_neighbors import (
     MOST,
     are_replicated,
@@ -62,11 +64,14 @@ def fitted(
     scale: float,
     found: Survey | None = None,
     max_memory: object = None,
+    reason: str = "",
+    memory: Memory | None = None,
 ) -> tuple[Posterior, FitReport | None]:
     """The posterior given `rows`, whose inputs are standardised, and how the hyperparameters were found.
 
     `likelihood` is that of standardised observations; (location, scale) is (0, 1) where there are no such. With
-    `found`, hyperparameters and points come from `rows`, a sample, and the posterior is of all rows of that stream.
+    `found`, hyperparameters and points come from `rows`, a sample, and the posterior is of all rows of that stream,
+    which are read in blocks for a `reason`; `memory` is what a fit of rows in memory may take, if that is limited.
     """
     key_learn, key_points, key_held, key_draw = split(key, 4)
     key_average = jax.random.fold_in(key, _FOR_AVERAGES)
@@ -95,10 +100,10 @@ def fitted(
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
         if few is None:
             given = (model.prior, model.likelihood, rows.x, z[: len(rows.y)])
-            chosen = beside_neighbors_of(key_points, *given, near, is_for_closed_form(settings.sampler))
+            chosen = beside_neighbors_of(key_points, *given, near, is_for_closed_form(settings.sampler), memory)
         else:
             scaled = rows.x / column_scales(model.prior.kernel, rows.x)
-            chosen = inducing.kmeans(key_points, scaled, min(few, len(np.unique(rows.x, axis=0))))
+            chosen = inducing.kmeans(key_points, scaled, min(few, num_distinct(rows.x)))
         points = rows.x[chosen]
         if is_learned and not settings.is_restricted:
             spare = np.setdiff1d(np.arange(len(rows.y)), chosen)
@@ -119,6 +124,7 @@ def fitted(
             sampler=settings.sampler,
             num_particles=settings.n_samples,
             max_memory=max_memory,
+            reason=reason,
             progress=settings.progress,
         )
         if (note := worse_than_constant(posterior)) is not None:
@@ -137,7 +143,8 @@ def fitted(
         "progress": settings.progress,
     }
     place = {"num_inducing": number} if points is None else {"inducing_points": points}
-    posterior = infer(key_draw, prior, final, data.x, data.y, initial=settings.initial, **options, **place)
+    start = settings.initial
+    posterior = walked(key_draw, prior, final, data.x, data.y, initial=start, memory=memory, **options, **place)
     if is_near and chosen is not None:
         seconds = time.perf_counter() - began
         posterior.selection = (
@@ -219,7 +226,7 @@ def _num_neighbors(settings: Settings, likelihood: AbstractLikelihood, rows: Row
 
 
 def _at_most(asked: int, rows: Rows) -> int:
-    distinct = len(np.unique(rows.x, axis=0))
+    distinct = num_distinct(rows.x)
     if asked > distinct:
         warnings.warn(
             f"`n_inducing={asked}` is more than there are distinct rows; {distinct} are used.",
