@@ -13,7 +13,7 @@ from kosambi._core.long_tables import frozen
 from kosambi._core.precision import public
 from kosambi._core.programs import split
 from kosambi._core.progress import Clock, Interruption, Progress
-from kosambi._core.room import USUAL, Room
+from kosambi._core.room import USUAL, Room, give_back
 from kosambi._core.types import ArrayLike, Key
 from kosambi.basis import AbstractBasis, PointBasis, inducing
 from kosambi.choices import as_basis_class, as_method, as_prior, finished, num_neighbors_of, with_background
@@ -237,6 +237,8 @@ def walked(
         if not isinstance(basis, AbstractBasis) and is_open and target.neighborhood is not None:
             share = 1.0 - target.neighborhood.explained / float(np.sum(chosen_prior.variance(x)))
             selection = beside_neighbors(rows, near, share, clock.seconds)
+    if memory is not None:
+        give_back()
     begin = carried(fold_in(key_points, _CARRIED), initial, target) if isinstance(initial, Posterior) else initial
     how_drawn: dict[str, Any] = {"initial": begin, "precision": precision, "progress": progress}
     how_drawn |= {"on_interrupt": on_interrupt, "mesh": mesh}
@@ -265,16 +267,7 @@ def _room(
     likelihood: AbstractLikelihood,
 ) -> Room:
     """What the arrays of neighbours may take of it; the usual where that is not limited."""
-    if memory is None:
-        return USUAL
-    size = Size.of(*shape, num_neighbors, basis.size, likelihood)
-    if (room := memory.room(size)) is None:
-        raise InputError(
-            f"{num_neighbors} neighbours of {shape[0]:,} rows beside {basis.size} points take "
-            f"{memory.asked(size) / 1e9:.3g} GB of memory, and `max_memory` is {memory.limit / 1e9:.3g} GB. Give more, "
-            "or take fewer."
-        )
-    return room
+    return USUAL if memory is None else memory.room(Size.of(*shape, num_neighbors, basis.size, likelihood))
 
 
 def _is_full(selection: Selection | None) -> bool:

@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import kosambi as ko
+from kosambi._core import room
 from kosambi.basis import kept_systems
 from kosambi.basis import local as local_module
 from kosambi.basis import neighbors as neighbors_module
@@ -97,6 +98,31 @@ def test_systems_that_are_kept_serve_other_precisions(most, monkeypatch):
         digits = {"atol": 1e-12} if most else {"atol": 1e-5}
         for one, other in zip(found[:3], right[:3], strict=True):
             np.testing.assert_allclose(one, other, **digits)
+
+
+@pytest.mark.parametrize("most", [2**30, 0], ids=["double", "single"])
+def test_how_many_systems_are_kept_changes_no_digit(most, monkeypatch):
+    """In batches of four, the last of which has rows of the one before, and blocks of eight."""
+    monkeypatch.setattr(kept_systems, "DOUBLE_UP_TO", most)
+    monkeypatch.setattr(local_module, "_NUMBERS", 4 * 7 * (6 + 7))
+    monkeypatch.setattr(room, "FEWEST_ROWS", 8)
+    monkeypatch.setattr(room, "MOST_ROWS", 8)
+    psi = np.asarray(ko.PointBasis(PRIORS["process"], X[:6]).whitened_mean(X))
+    index = np.argsort(cdist(X[:23], X), axis=1)[:, 1:8].astype(np.int32)
+    index[3, 5:] = -1
+    given = PRIORS["process"], Rows(X, psi, np.ones(60)), X[:23], psi[:23], index
+    whole = LocalSystems(*given, room.Room(kept=2**20), keep=True)
+    some = LocalSystems(*given, room.Room(kept=3 * 4 * 7 * 8 * (4 if most == 0 else 8)), keep=True)
+    for precision in (np.ones(60), RNG.uniform(0.0, 5.0, size=60)):
+        right = whole.conditionals(precision)
+        parts = list(some.blocks(precision))
+        assert [(part.start, part.stop) for part, _ in parts] == [(0, 8), (8, 16), (16, 23)]
+        for name in ("weights", "variance", "psi"):
+            found = np.concatenate([getattr(each, name) for _, each in parts])
+            np.testing.assert_allclose(found, getattr(right, name), rtol=0.0, atol=1e-15)
+        assert sum(each.num_cut for _, each in parts) == right.num_cut
+    assert len(some._kept.gram) == 12
+    assert len(whole._kept.gram) == 20
 
 
 def test_single_precision_is_not_kept_for_precise_observations(monkeypatch):

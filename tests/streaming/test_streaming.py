@@ -190,8 +190,6 @@ def test_points_are_chosen_from_the_sample(small_blocks):
     [
         ({"y": np.ones(N)}, "`y` cannot be given with a source"),
         ({"weights": np.ones(N)}, "`weights` cannot be given"),
-        ({"num_neighbors": 5}, "near rows would have to be in memory"),
-        ({"potential": "neighbors"}, "near rows would have to be in memory"),
         ({"precision": "float32"}, "need float64"),
         ({"initial": np.ones((2, 2))}, "around the mode"),
         ({"num_inducing": "all"}, '"all"` cannot be had'),
@@ -218,11 +216,10 @@ def test_likelihoods_without_a_sum_over_rows_or_with_two_signs_are_refused(likel
         ko.infer(KEY, PRIOR, likelihood, ArraySource(X, np.ones(N)), num_inducing=5)
 
 
-def test_memory_is_for_sources_only():
-    with pytest.raises(InputError, match="`max_memory` is for rows of a source"):
-        ko.infer(KEY, PRIOR, ko.likelihoods.Gaussian(0.1), X, F, max_memory="2GB")
-    with pytest.raises(InputError, match="needs observations"):
-        ko.infer(KEY, PRIOR, ko.likelihoods.Gaussian(0.1), X)
+def test_arrays_need_observations_beside_them():
+    for limit in (None, "2GB"):
+        with pytest.raises(InputError, match="needs observations"):
+            ko.infer(KEY, PRIOR, ko.likelihoods.Gaussian(0.1), X, max_memory=limit)
 
 
 def test_points_that_say_the_same_leave_nothing_undefined():

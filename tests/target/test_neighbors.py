@@ -6,7 +6,8 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi.target import device_rounds, least_squares, neighborhood, sites
+from kosambi._core import room
+from kosambi.target import device_rounds, least_squares, neighborhood, neighbors, sites
 from kosambi.target.host_newton import HostPotential
 from kosambi.target.marginal_term import MarginalTerm
 from tests.cases import cases
@@ -227,6 +228,30 @@ def test_features_in_single_precision(monkeypatch):
     deviation = np.sqrt(found[2**27].variance)
     assert np.max(np.abs(found[0].mean - found[2**27].mean) / deviation) < 0.1
     assert np.max(np.abs(np.sqrt(found[0].variance) / deviation - 1.0)) < 0.05
+
+
+@pytest.mark.parametrize("name", ["gaussian", "logit", "heavy"])
+def test_how_much_memory_there_is_changes_no_digit_that_matters(name, monkeypatch):
+    """Blocks of 16 rows, systems one by one, of which eight, or none, are kept, and sums over blocks."""
+    likelihood, y = (lk.Gaussian(0.2), Y) if name == "gaussian" else LIKELIHOODS[name]
+    basis, weights = basis_of(PRIORS["process"]), np.where(np.arange(N) % 11 == 0, 0.0, 1.5)
+    options = {"weights": weights, "num_neighbors": 7}
+    right = ko.Target(basis, likelihood, X, y, "neighbors", **options)
+    w = RNG.normal(size=(4, basis.size))
+    monkeypatch.setattr(room, "FEWEST_ROWS", 16)
+    monkeypatch.setattr(neighbors, "IN_BLOCKS", 0)
+    for kept in (0, 2 * 8 * 7 * 8 * 8):
+        limited = ko.Target(basis, likelihood, X, y, "neighbors", room=room.Room(0, kept), **options)
+        for one, other in zip(limited.value_and_gradient(w), right.value_and_gradient(w), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
+        assert limited.neighborhood.report == right.neighborhood.report
+        for field in ("psi", "precision", "location"):
+            one, other = (getattr(target.neighborhood, field) for target in (limited, right))
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    narrow = ko.Target(basis, likelihood, X, y, "neighbors", room=room.Room(features=0), **options)
+    assert narrow.neighborhood.psi.dtype == np.float32
+    difference = np.abs(narrow.potential(w) - right.potential(w))
+    assert np.all((difference > 0) & (difference < 1e-2))
 
 
 def test_least_squares_in_blocks_of_rows(monkeypatch):

@@ -116,7 +116,7 @@ class LocalSystems:
         self._rounding = _rounding(psi)
         with jax.enable_x64(True):
             self._prior = lift(prior)
-        self._batch = _batch_size(number, places, psi.shape[1], room) if places and number else 1
+        self._batch = _batch_size(number, places, psi.shape[1], x.shape[1], room) if places and number else 1
         self._at_once = max(1, room.rows(places + psi.shape[1]) // self._batch)
         self._kept = KeptSystems(number, places, self._batch, room.kept) if keep else None
 
@@ -219,9 +219,11 @@ def _rounding(features: Array) -> float:
     return _ROUNDED * float(np.finfo(features.dtype).eps) if features.dtype == np.float32 else 0.0
 
 
-def _batch_size(number: int, places: int, width: int, room: Room) -> int:
+def _batch_size(number: int, places: int, width: int, columns: int, room: Room) -> int:
     """A power of two, so that few lengths are compiled for."""
-    size = max(1, min(number, room.numbers(_NUMBERS) // (places * (width + places))))
+    # Features and inputs of the neighbours, with copies, and the matrices from covariances to what is solved.
+    each = 8 * places * (2 * width + 3 * columns + 7 * places)
+    size = max(1, min(number, _NUMBERS // (places * (width + places)), room.inputs(each)))
     return 2 ** int(np.log2(size))
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from kosambi._core.long_tables import num_distinct
 from kosambi._core.precision import host_generator
 from kosambi._core.programs import split
+from kosambi._core.room import give_back
 from kosambi._core.types import Key
 from kosambi.averaging import average
 from kosambi.basis import PointBasis, inducing
@@ -91,6 +92,9 @@ def fitted(
     z = (filled.y - location) / scale
     limit = SUBSET if few is not None else None
     model = learned(key_learn, settings, likelihood, rows, filled, z, number or "auto", limit, num_draws)
+    if memory is not None:
+        give_back()
+        memory = memory.again(*rows.x.shape)
     points, chosen = model.points if isinstance(number, int) else None, None
     if number == 0:
         points = rows.x[:0]

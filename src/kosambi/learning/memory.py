@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kosambi._core.journal import recalled
 from kosambi._core.room import USUAL, Room
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.sources.memory import resident
 from kosambi.target.neighborhood import SINGLE_ABOVE
 
 # Numbers of each row besides its inputs: observation, weight, order; sites and what is known of f; tables of steps.
 _PLAIN, _SITES, _STEPS = 8, 24, 90
-# What learning takes whatever the number of rows, and the smallest batch that is not slow.
-_LEARNING, _LEAST_BATCH = 200 * 10**6, 2**26
+# What learning takes whatever the number of rows, the smallest batch that is not slow, and programs that are compiled
+# after learning.
+_LEARNING, _LEAST_BATCH, _LATER = 200 * 10**6, 2**27, 150 * 10**6
 # Points are left out in such steps.
 _STEP = 64
 
@@ -58,23 +61,28 @@ class Size(NamedTuple):
         """Bytes of the numbers of neighbours."""
         return 4 * self.num_rows * self.num_neighbors * (2 if self.has_sites else 1)
 
+    @property
+    def rows(self) -> int:
+        """Bytes of one copy of the rows."""
+        return self.inputs + 8 * _PLAIN * self.num_rows
+
     def held(self, is_single: bool) -> int:
-        """Bytes that stages have in common: one copy of the rows, Ψ, and square matrices of points."""
-        psi = (4 if is_single else 8) * self.num_rows * self.num_points
-        return self.inputs + 8 * _PLAIN * self.num_rows + psi + 80 * self.num_points**2
+        """Bytes of Ψ, and of square matrices of points."""
+        return (4 if is_single else 8) * self.num_rows * self.num_points + 80 * self.num_points**2
 
     def sites(self, is_single: bool, batch: int) -> int:
         """Bytes of the stage in which sites are found, or least squares summed up, without systems that are kept."""
-        return self.held(is_single) + self.index + 8 * _SITES * self.num_rows + batch
+        return self.rows + self.held(is_single) + self.index + 8 * _SITES * self.num_rows + batch
 
     def needed(self, is_single: bool) -> int:
-        """Bytes of the highest stage, at least."""
-        learning = 3 * self.inputs + 8 * _PLAIN * self.num_rows + _LEARNING
+        """Bytes of the highest stage, at least, one copy of the rows included."""
+        learning = 2 * self.inputs + _LEARNING
         # In many columns a search has them in single precision, too; what it finds has a margin.
         search = self.held(is_single) + self.inputs * 3 // 2 + self.index + 8 * self.num_rows * self.num_neighbors
         steps = self.held(is_single) + (16 * self.num_points + 8 * (_SITES + _STEPS)) * self.num_rows
         is_stepped = self.has_sites and self.num_points > 0
-        return max(learning, search, self.sites(is_single, _LEAST_BATCH), steps if is_stepped else 0)
+        highest = max(learning, search, steps if is_stepped else 0)
+        return max(self.rows + highest, self.sites(is_single, _LEAST_BATCH))
 
 
 class Memory(NamedTuple):
@@ -89,19 +97,30 @@ class Memory(NamedTuple):
     limit: int
     free: int
 
-    def room(self, size: Size) -> Room | None:
-        """For a fit of this size; None where it does not fit."""
+    def has_room(self, size: Size) -> bool:
+        """Whether a fit of this size fits."""
+        return size.needed(True) <= self.free
+
+    def room(self, size: Size) -> Room:
+        """For a fit of this size; the least that there can be where it does not fit."""
         is_single = size.num_rows * size.num_points > SINGLE_ABOVE or size.needed(False) > self.free
-        if size.needed(is_single) > self.free:
-            return None
         left = self.free - size.sites(is_single, 0)
         batch = min(USUAL.batch, max(_LEAST_BATCH, left // 4))
         return Room(batch, min(USUAL.kept, max(0, left - batch)), 0 if is_single else USUAL.features)
 
+    def again(self, num_rows: int, num_columns: int) -> Memory:
+        """What is left after learning, as if the rows that are held by now were not, since sizes count them."""
+
+        def look() -> tuple[int]:
+            return (self.limit - resident() - _LATER + Size(num_rows, num_columns, 0, 0, False).rows,)
+
+        (free,) = recalled("free memory after learning", look, num_rows, num_columns)
+        return self._replace(free=int(free))
+
     def num_points(self, size: Size) -> int | None:
         """As many points as there is room for, `size.num_points` at most; None where neighbours alone do not fit."""
         number = size.num_points
-        while self.room(size._replace(num_points=number)) is None:
+        while not self.has_room(size._replace(num_points=number)):
             if not number:
                 return None
             number = (number - 1) // _STEP * _STEP

@@ -120,10 +120,10 @@ def chosen(num_rows: int, num_columns: int, likelihood: AbstractLikelihood, aske
     has_number = isinstance(asked.num_points, int)
     wanted = asked.num_points if isinstance(asked.num_points, int) else near_points(num_rows, likelihood)
     size = Size.of(num_rows, num_columns, m, wanted, likelihood)
-    fits = memory.room(size) is not None if has_number else memory.num_points(size) is not None
-    if fits:
+    least = size if has_number else size._replace(num_points=0)
+    if memory.has_room(least):
         return Choice(memory)
-    needed = memory.asked(size if has_number else size._replace(num_points=0))
+    needed = memory.asked(least)
     if not asked.is_for_neighbors:
         return Choice(None, f"near rows would take {needed / 1e9:.3g} GB of memory")
     beside = f" beside {wanted} inducing points" if has_number and wanted else ""
