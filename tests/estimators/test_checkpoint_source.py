@@ -138,6 +138,7 @@ def test_rows_that_are_held_go_on_with_the_memory_that_there_was(name, cut, tmp_
     """Learned hyperparameters, neighbours, sites; in a second process other programs take other memory."""
     model, source = case(name, learned=True)
     model.set_params(n_neighbors=6)
+    monkeypatch.setattr(held, "BLOCK", 256)
     truth = found(model.fit(source, max_memory="3GB"))
     assert model.report_.stream.is_held
     cut.begin()

@@ -78,10 +78,13 @@ def nearest_before(
            [ 1,  0]], dtype=int32)
     """
     found = np.full((len(targets), number), -1, dtype=np.int32)
+    search: Nearest | None = None
     levels = np.ceil(np.log(np.maximum(targets, 1) + 1) / np.log(_GROWTH)).astype(int)
     for level in np.unique(levels) if number else ():
         which = np.flatnonzero(levels == level)
         size = min(int(np.ceil(_GROWTH ** int(level))) + 1, len(points))
+        # Two of them would take twice as much.
+        del search
         search, asked = Nearest(points[:size]), int(_MARGIN * number) + 8
         for _ in range(_RETRIES):
             near, too_few = search.query(points[targets[which]], min(size, asked)), []

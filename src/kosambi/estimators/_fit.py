@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -56,6 +56,15 @@ MANY_ROWS = 2000
 """Rows above which closed forms are not filled up, which would be for nothing and is not cheap."""
 
 
+class Fitted(NamedTuple):
+    """What a fit has found."""
+
+    posterior: Posterior
+    report: FitReport | None
+    memory: Memory | None = None
+    """What there was of it after learning, if it is limited."""
+
+
 def fitted(
     key: Key,
     settings: Settings,
@@ -67,7 +76,7 @@ def fitted(
     max_memory: object = None,
     reason: str = "",
     memory: Memory | None = None,
-) -> tuple[Posterior, FitReport | None]:
+) -> Fitted:
     """The posterior given `rows`, whose inputs are standardised, and how the hyperparameters were found.
 
     `likelihood` is that of standardised observations; (location, scale) is (0, 1) where there are no such. With
@@ -133,7 +142,7 @@ def fitted(
         )
         if (note := worse_than_constant(posterior)) is not None:
             warnings.warn(note, HyperparameterWarning, stacklevel=6)
-        return posterior, model.report
+        return Fitted(posterior, model.report)
     # Neighbours are found once, among the rows as they are, and nothing is compiled for the closed form of all rows.
     is_near = near > 0 or settings.potential == NEIGHBORS
     is_plain = is_near or (isinstance(likelihood, Gaussian) and len(rows.y) > MANY_ROWS)
@@ -176,7 +185,7 @@ def fitted(
         parts = average(key_average, draws, data.x, data.y, point=whole, **options, **asked).components
         parts = parts if is_plain else tuple(_without_padding(part, rows) for part in parts)
         posterior = AveragedPosterior(posterior, parts, draws)
-    return posterior, model.report
+    return Fitted(posterior, model.report, memory)
 
 
 def _after_last_word(

@@ -70,15 +70,15 @@ def fit_rows(
             reason = why_not(asked, ALONE) or ""
             if not reason:
                 memory, reason = chosen(*x.shape, model.likelihood, asked, max_memory)
-                reason = reason or without_use(asked, *x.shape[:1], x) or ""
+                reason = reason or without_use(asked, x)
         if reason:
             refuse_in_blocks(settings)
             found = surveyed(settings, ArraySource(x, model.y, weights), max_memory, None)
             _in_blocks(estimator, settings, found, SourceModel(model.likelihood, model.units), max_memory, reason)
         else:
-            _in_memory(estimator, settings, x, weights, model, memory, last if begins_at_last else None)
-            if memory is not None:
-                reported(estimator.posterior_, memory)
+            begun = last if begins_at_last else None
+            if left := _in_memory(estimator, settings, x, weights, model, memory, begun):
+                reported(estimator.posterior_, left)
     _finished(estimator)
 
 
@@ -117,12 +117,12 @@ def fit_source(
             memory, reason = chosen(found.num_rows, len(found.x_mean), given.likelihood, asked, max_memory)
         if memory is not None:
             rows = read(found)
-            reason = without_use(asked, len(rows.y), rows.x)
+            reason = without_use(asked, rows.x)
             if not reason:
                 estimator._check_cells(rows.x)
                 model = models.of_rows(found, rows.y, rows.weights)
-                _in_memory(estimator, settings, rows.x, rows.weights, model, memory, is_own=True)
-                reported(estimator.posterior_, memory, found)
+                left = _in_memory(estimator, settings, rows.x, rows.weights, model, memory, is_own=True)
+                reported(estimator.posterior_, left or memory, found)
             del rows
         if reason:
             refuse_in_blocks(settings)
@@ -142,8 +142,11 @@ def _in_memory(
     memory: Memory | None,
     last: Any = None,
     is_own: bool = False,
-) -> None:
-    """From arrays, which are written over where they are the fit's own; `last` is where it begins, if anywhere."""
+) -> Memory | None:
+    """From arrays, which are written over where they are the fit's own; `last` is where it begins, if anywhere.
+
+    Returns what there was of memory, if that is limited.
+    """
     rows, likelihood = merged(x, model.y, weights, is_own), model.likelihood
     estimator.x_mean_, estimator.x_scale_ = input_units(estimator, *location_and_scale(rows.x, rows.weights))
     settings = estimator._standard(settings, likelihood, model.units)
@@ -153,8 +156,10 @@ def _in_memory(
     if last is not None:
         settings, likelihood = begun_from(last, settings, likelihood, *model.units)
     key = kept_key(estimator._key)
-    found = fitted(key, settings, likelihood, rows, *model.units, memory=memory)
-    estimator.posterior_, estimator.fit_report_ = found
+    estimator.posterior_, estimator.fit_report_, left = fitted(
+        key, settings, likelihood, rows, *model.units, memory=memory
+    )
+    return left
 
 
 def _in_blocks(
@@ -166,7 +171,7 @@ def _in_blocks(
     found = standardised_rows(found, given.classes, estimator.x_mean_, estimator.x_scale_)
     rows = merged(found.sample.x, found.sample.y, found.sample.weights)
     key = kept_key(estimator._key)
-    estimator.posterior_, estimator.fit_report_ = fitted(
+    estimator.posterior_, estimator.fit_report_, _ = fitted(
         key, settings, given.likelihood, rows, *given.units, found=found, max_memory=max_memory, reason=reason
     )
 

@@ -20,8 +20,9 @@ from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.sources.memory import resident
 from kosambi.target.neighborhood import SINGLE_ABOVE
 
-# Numbers of each row besides its inputs: observation, weight, order; sites and what is known of f; tables of steps.
-_PLAIN, _SITES, _STEPS = 8, 24, 90
+# Numbers of each row besides its inputs: observation, weight, order; a search tree; sites and what is known of f; the
+# tables of steps.
+_PLAIN, _TREE, _SITES, _STEPS = 8, 40, 24, 90
 # What learning takes whatever the number of rows, the smallest batch that is not slow, and programs that are compiled
 # after learning.
 _LEARNING, _LEAST_BATCH, _LATER = 200 * 10**6, 2**27, 150 * 10**6
@@ -78,7 +79,8 @@ class Size(NamedTuple):
         """Bytes of the highest stage, at least, one copy of the rows included."""
         learning = 2 * self.inputs + _LEARNING
         # In many columns a search has them in single precision, too; what it finds has a margin.
-        search = self.held(is_single) + self.inputs * 3 // 2 + self.index + 8 * self.num_rows * self.num_neighbors
+        search = self.held(is_single) + self.inputs * 3 // 2 + self.index
+        search += 8 * (_TREE + self.num_neighbors) * self.num_rows
         steps = self.held(is_single) + (16 * self.num_points + 8 * (_SITES + _STEPS)) * self.num_rows
         is_stepped = self.has_sites and self.num_points > 0
         highest = max(learning, search, steps if is_stepped else 0)
@@ -91,7 +93,7 @@ class Memory(NamedTuple):
     >>> import kosambi as ko
     >>> size = Size.of(1_000_000, 8, 40, 512, ko.likelihoods.Gaussian())
     >>> [Memory(limit, limit - 10**9).num_points(size) for limit in (8 * 10**9, 3 * 10**9, 10**9)]
-    [512, 320, None]
+    [512, 192, None]
     """
 
     limit: int

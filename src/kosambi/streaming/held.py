@@ -8,7 +8,7 @@ random keys, the same answer. Otherwise there are M coordinates, and rows are re
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -71,7 +71,8 @@ class HeldRows(NamedTuple):
 
     x: Float[np.ndarray, "N D"]
     y: Float[np.ndarray, " N"]
-    weights: Float[np.ndarray, " N"]
+    weights: Any
+    """(N,), how often each counts; of arrays as they were given."""
 
     @property
     def counts(self) -> Float[np.ndarray, " N"] | None:
@@ -146,11 +147,11 @@ def _without_neighbors(num_rows: int, num_columns: int, likelihood: AbstractLike
     return Choice(None, f"in memory they would take {(memory.limit - memory.free + needed) / 1e9:.3g} GB")
 
 
-def without_use(asked: Asked, num_rows: int, x: Float[np.ndarray, "N D"]) -> str | None:
-    """Why rows that are there have no use for neighbours after all; None if they have."""
-    is_many = num_rows > min(NEAR_ROWS, NEAR_ROWS_GAUSSIAN)
+def without_use(asked: Asked, x: Float[np.ndarray, "N D"]) -> str:
+    """Why rows that are there have no use for neighbours after all; nothing if they have."""
+    is_many = len(x) > min(NEAR_ROWS, NEAR_ROWS_GAUSSIAN)
     if asked.is_for_neighbors or not is_many or not are_replicated(x):
-        return None
+        return ""
     return "most rows share their inputs with others"
 
 
@@ -192,8 +193,5 @@ def _fewer_points(posterior: Posterior, memory: Memory) -> str:
     if selection is None or selection.reason != NEIGHBORS or target.num_neighbors is None:
         return ""
     wanted = near_points(len(target.y), target.likelihood)
-    size = Size.of(*target.x.shape, target.num_neighbors, wanted, target.likelihood)
-    most = memory.num_points(size)
-    if most is None or most >= wanted:
-        return ""
-    return f"{most} inducing points at most instead of {wanted}, for which there was no memory"
+    most = memory.num_points(Size.of(*target.x.shape, target.num_neighbors, wanted, target.likelihood)) or 0
+    return f"{most} inducing points at most instead of {wanted}, for which there is no memory" if most < wanted else ""

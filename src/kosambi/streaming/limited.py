@@ -9,6 +9,7 @@ import numpy as np
 
 from kosambi._core.checks import as_inputs
 from kosambi._core.groups import ALONE
+from kosambi._core.long_tables import frozen
 from kosambi._core.types import ArrayLike, Key
 from kosambi.basis import AbstractBasis, PointBasis, inducing
 from kosambi.choices import as_basis_class, as_prior, finished, with_background
@@ -55,15 +56,15 @@ def within(
     else:
         if is_matrix(y):
             raise InputError("`max_memory` is for one output. Leave it out, or fit one column of y at a time.")
-        x, y = as_inputs("x", x), np.asarray(likelihood.check(y))
-        source, reason = ArraySource(x, y, weights), why_not(asked, ALONE)
-        rows = HeldRows(np.asarray(x), y, weights)
+        rows = HeldRows(frozen(as_inputs("x", x)), np.asarray(likelihood.check(y)), weights)
+        source, reason = ArraySource(*rows), why_not(asked, ALONE)
     if reason is not None:
         # Before a pass over all rows.
         check_arguments(likelihood, arguments)
     else:
         if rows is None:
-            found = surveyed(source, likelihood, max_memory, asked.num_points, arguments["num_particles"], None)
+            draws, progress = arguments["num_particles"], arguments["progress"]
+            found = surveyed(source, likelihood, max_memory, asked.num_points, draws, progress)
             shape = found.num_rows, len(found.x_mean)
         else:
             shape = rows.x.shape
@@ -73,7 +74,7 @@ def within(
                 rows = read(found)
                 weights = rows.counts
             assert rows is not None
-            reason = without_use(asked, len(rows.y), rows.x) or ""
+            reason = without_use(asked, rows.x)
             if not reason:
                 options = arguments | {"weights": weights, "memory": memory}
                 posterior = walked(key, prior, likelihood, rows.x, rows.y, **options)

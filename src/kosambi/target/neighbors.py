@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 from kosambi._core.journal import recalled
 from kosambi._core.linalg import all_blas_threads, one_blas_thread
 from kosambi._core.precision import at_rest
-from kosambi._core.room import USUAL, Room
+from kosambi._core.room import USUAL, Room, give_back
 from kosambi.basis import AbstractBasis
 from kosambi.basis.local import LocalSystems, Rows
 from kosambi.errors import InputError
@@ -108,6 +108,9 @@ def neighbor_potential(
         (others,) = recalled("other rows", lambda: (other_rows(x, weights, scales, num_neighbors),), scales)
         variance = np.asarray(basis.prior.variance(x))
         data = Data(x, y, counts, psi, mean, variance, earlier, others)
+        if room is not USUAL:
+            # What searches have left behind.
+            give_back()
         with one_blas_thread():
             found = settled_sites(basis.prior, likelihood, data, room)
         del data, others

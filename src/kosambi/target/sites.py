@@ -256,7 +256,11 @@ def _rough(likelihood: AbstractLikelihood, y: Array) -> Array:
 
 @compiled
 def expected_slopes(likelihood: AbstractLikelihood, y: Array, mean: Array, deviation: Array) -> tuple[Array, Array]:
-    """E c' and a positive E c'' for f ~ N(mean, deviation²)."""
+    """E c' and a positive E c'' for f ~ N(mean, deviation²), in blocks of rows."""
+    return map_over_rows(lambda rows: _expected_slopes(likelihood, *rows), (y, mean, deviation))
+
+
+def _expected_slopes(likelihood: AbstractLikelihood, y: Array, mean: Array, deviation: Array) -> tuple[Array, Array]:
     rule = likelihood.evidence_rule
     slope = likelihood.raw_expected_derivative(y, mean, deviation, rule)
     if not likelihood.is_convex:
