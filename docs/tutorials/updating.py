@@ -109,4 +109,4 @@ print("largest difference of the means:", np.abs(later.predict(X).mean - whole.p
 
 # %% [markdown]
 # Other likelihoods than the Gaussian are conditioned by their sampler, which begins at the present draws. More in the
-# [guide](../guide.md#new-data-condition).
+# [New data](../how_to/new_data.md).
