@@ -1,8 +1,8 @@
 """A hook of the build: MathJax inside the site, for readers without a network.
 
-Formulas are set by MathJax, which readers' browsers fetch from a content delivery network. Where the environment variable
-`MATHJAX` names a folder with the npm package `mathjax`, as in `make docs-offline`, its script and fonts are copied into
-the site and pages take them from there.
+Formulas are set by MathJax, which readers' browsers fetch from a content delivery network. Where the environment
+variable `MATHJAX` names a folder with the npm package `mathjax`, as in `make docs-offline`, its script and fonts are
+copied into the site and pages take them from there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def package() -> Path | None:
 
     folder = Path(name).resolve()
     if absent := [part for part in (SCRIPT, FONTS) if not (folder / part).exists()]:
-        raise PluginError(f"MATHJAX={name} is no npm package mathjax of version 3: it has no {' and no '.join(absent)}.")
+        raise PluginError(
+            f"MATHJAX={name} is no npm package mathjax of version 3: it has no {' and no '.join(absent)}."
+        )
     return folder
 
 

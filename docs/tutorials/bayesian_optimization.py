@@ -102,7 +102,7 @@ print(prior.kernel, likelihood)
 # %% [markdown]
 # ## Other ways to choose
 #
-# `UpperConfidenceBound(posterior, beta)` is the mean and `beta` standard deviations. `thompson` takes the maximum of one
+# `UpperConfidenceBound(posterior, deviations)` is the mean and that many standard deviations. `thompson` takes the maximum of one
 # function drawn from the posterior, a way to choose several inputs at once. `KnowledgeGradient` asks how much the best
 # *mean* will rise, which suits noisy measurements. All are maximised in the same way.
 

@@ -1,8 +1,7 @@
 # %% [markdown]
 # # Counts
 #
-# Coal mining disasters in Britain by year, 1851 to 1962: were there fewer after a law, and when did the change come?
-# Counts are whole numbers and their rate is positive:
+# Coal mining disasters in Britain by year, 1851 to 1962: they became fewer, but when, and by how much? Counts are whole numbers and their rate is positive:
 #
 # $$y_n \sim \mathrm{Poisson}(\lambda(x_n)), \qquad \lambda = e^{f}.$$
 #
@@ -70,8 +69,7 @@ for panel, years_found, title in zip(
 plt.show()
 
 # %% [markdown]
-# It has two candidates, and yearly counts of about three do not decide between them: what they say for certain is that the
-# rate of the 1860s was higher than that of the 1900s.
+# Yearly counts of about three date the fall to a decade, no better. How large it was is known as well as that:
 
 # %%
 early, late = rates[(grid >= 1860) & (grid < 1870)].mean(axis=0), rates[(grid >= 1900) & (grid < 1910)].mean(axis=0)
