@@ -62,7 +62,7 @@ print(model.classes_, "accuracy", round(model.score(new, label[test]), 3), "on",
 prediction = model.predict_distribution(new)
 fell_ill = (label[test] == model.classes_[1]).astype(float)  # probabilities are those of the second class
 figure, panels = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-ko.plots.reliability(prediction, fell_ill, panels[0])
+ko.plots.reliability(prediction, fell_ill, panels[0]).set(xlabel="probability of falling ill", ylabel="share that did")
 ko.plots.roc(prediction, fell_ill, panels[1], classes=list(model.classes_))
 plt.show()
 
@@ -83,10 +83,13 @@ print({name: round(float(each.mean()), 3) for name, each in loss.items()})
 print(f"difference {difference.mean():+.3f} ± {error:.3f}")
 
 # %% [markdown]
+# The difference is within its error: on these rows effects that add up on the log odds are most of what there is. Beyond
+# that, the posterior over functions says two things more.
+#
 # ## What do the measurements do?
 #
 # The average probability over all rows, with one column set to each value in turn, and its 95 % credible interval. This
-# is what the function is, not what somebody assumed:
+# is what the data say the function is, not what somebody assumed; age is not a straight line:
 
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(12, 3.6), sharey=True, layout="constrained")

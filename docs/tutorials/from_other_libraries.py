@@ -48,8 +48,8 @@ mean, sd = model.predict(x_new, return_std=True)
 print(mean.round(3), sd.round(3), sep="\n")
 
 # %% [markdown]
-# They agree to the second digit. kosambi adds a weak prior to the marginal likelihood, hence differences in the third; the
-# estimator also learns the prior mean.
+# They agree to a unit of the third digit; kosambi adds a weak prior to the marginal likelihood, and the estimator learns
+# the prior mean too.
 #
 # **GPyTorch**
 #

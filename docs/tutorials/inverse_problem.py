@@ -20,7 +20,7 @@ import kosambi as ko
 
 rng = np.random.default_rng(0)
 x = np.linspace(0.0, 1.0, 60)[:, None]
-truth = 0.6 * np.sin(6.0 * x[:, 0]) + (x[:, 0] > 0.5) * 1.0
+truth = 0.4 * np.sin(6.0 * x[:, 0]) + (x[:, 0] > 0.5) * 1.2
 centres = np.linspace(0.0, 1.0, 25)[:, None]
 A = np.exp(-0.5 * ((centres - x.T) / 0.05) ** 2)
 A /= A.sum(axis=1, keepdims=True)

@@ -55,8 +55,8 @@ for name, density in densities.items():
     print(f"{name:18s} {density.mean():6.3f} ± {alone:.3f} per row, difference {difference.mean():+.3f} ± {error:.3f}")
 
 # %% [markdown]
-# Where does the difference come from? From the kink, and from nowhere else. That is what a comparison row by row can show,
-# and one number cannot:
+# Where does the difference come from? Mostly from a few rows at the kink, where the smoothest kernel is too high; elsewhere
+# differences cancel. That is what a comparison row by row can show, and one number cannot:
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")

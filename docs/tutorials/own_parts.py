@@ -75,7 +75,7 @@ likelihood = ko.likelihoods.Custom(secant, name="secant", is_convex=True, is_den
 posterior = ko.infer(jax.random.key(1), kernel, likelihood, x, truth + error, num_inducing="all", progress=False)
 print(posterior.report)
 axes = ko.plots.posterior(posterior, jax.random.key(2), x_new=grid, num_draws=4)
-axes.plot(x[:, 0], truth, "k.", ms=2)
+axes.plot(x[:, 0], truth, "k--", lw=0.8)
 axes.set(xlabel="years", ylabel="change of the price")
 plt.show()
 
