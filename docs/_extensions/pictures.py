@@ -56,7 +56,7 @@ def keep(name: str) -> list[Path]:
         raise SystemExit(f"{name}: the data are not there, so its pictures would be of made-up rows. Set KOSAMBI_DATA.")
     places = {number: DOCS / "images" / file for number, file in KEPT[name].items()}
     for number, place in places.items():
-        figures[number].savefig(place, dpi=90, bbox_inches="tight", facecolor="white")
+        figures[number].savefig(place, dpi=100, bbox_inches="tight", facecolor="white")
     return list(places.values())
 
 

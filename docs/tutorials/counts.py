@@ -99,8 +99,8 @@ for name in ("poisson", "negative_binomial"):
 print(fits["negative_binomial"].posterior_.likelihood)
 
 # %% [markdown]
-# The Poisson model is sure of rates that it cannot know, because it takes every deviation for a change of the rate. Both
-# models agree on what the hour does:
+# The Poisson model has to take every deviation for a change of the rate. That makes its rate rough, and its intervals wrong
+# both ways: too narrow where there are rows, wild between them.
 
 # %%
 workday = pd.DataFrame({"hour": np.linspace(0, 23, 93), "temperature": 20.0, "workingday": 1})
