@@ -1,4 +1,4 @@
-r"""Small faults in Python source, one at a time, made on the syntax tree; `benchmarks.mutation` shows them to the tests.
+r"""Small faults in Python source, made on the syntax tree one at a time; `benchmarks.mutation` shows them to tests.
 
 A fault (mutant) replaces the text of one expression or statement and leaves every other byte as it is, so that lines
 keep their numbers. Only what is executed inside functions is changed: no annotations, defaults, decorators, docstrings,

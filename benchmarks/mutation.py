@@ -30,18 +30,17 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from benchmarks.mutants import ROOT, Mutant, of_package, present
+from benchmarks.mutation_plugin import IMPORTED, RECORD, REPORT, TESTS
 
 PACKAGES = ["target", "learning", "samplers", "basis"]
 LEFT_OUT = ("tests/cli/", "tests/files/", "tests/page/", "tests/plots/", "tests/tables", "tests/test_project")
 LEFT_OUT += ("tests/test_structure", "tests/test_documentation")
-"""Tests of what lies around the mathematics, and of the project's text and pages: slow, and few of them see a number."""
+"""Tests of what lies around the mathematics, and of text and pages: slow, and few of them see a number."""
 EACH = 2
 """Faults of one function in a sample, at most."""
 FIRST_SECONDS = 10.0
@@ -50,117 +49,12 @@ PATIENCE, LEAST = 5.0, 90.0
 """How many times longer than recorded tests may take, and the seconds that are added."""
 SLACK = 20.0
 """Seconds on the clock for one of the processor, after which a process that waits for nothing is ended too."""
-AT_ONCE = 8
+AT_ONCE = 40
 """Files of tests that one process records."""
 MEMORY = 8 * 2**30
 """Bytes of data that a process with a fault may have."""
-_RECORD, _TESTS, _REPORT = "MUTATION_RECORD", "MUTATION_TESTS", "MUTATION_REPORT"
 Record = dict[str, Any]
 Tests = dict[str, list[tuple[float, str]]]
-
-
-# Inside pytest, which loads this module as a plugin.
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if _RECORD in os.environ:
-        config.pluginmanager.register(Recorder(Path(os.environ[_RECORD])))
-    elif _TESTS in os.environ:
-        config.pluginmanager.register(Chosen(Path(os.environ[_TESTS]), Path(os.environ[_REPORT])))
-
-
-class Recorder:
-    """Writes which test executes which lines of the package, and how long it takes."""
-
-    def __init__(self, out: Path) -> None:
-        import coverage
-
-        self.out, self.seconds, self.failed, self.current = out, {}, set(), ""
-        self.users: dict[str, set[str]] = defaultdict(set)
-        self.coverage = coverage.Coverage(data_file=None, config_file=False, include=[str(Path.cwd() / "src" / "*")])
-        self.coverage.start()
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        forget()
-        self.current, began = item.nodeid, time.process_time()
-        for fixtures in getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).values():
-            self.users[_context(fixtures[-1])].add(item.nodeid)
-        self.coverage.switch_context(self.current)
-        result = yield
-        self.coverage.switch_context("")
-        self.seconds[item.nodeid] = time.process_time() - began
-        return result
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
-        if fixturedef.scope == "function":
-            return (yield)
-        self.coverage.switch_context(_context(fixturedef))
-        try:
-            return (yield)
-        finally:
-            self.coverage.switch_context(self.current)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.failed.add(report.nodeid)
-
-    def pytest_sessionfinish(self) -> None:
-        """One record for each file of tests; lines have the places of tests in its list."""
-        self.coverage.stop()
-        data, place = self.coverage.get_data(), {}
-        files: dict[str, Record] = defaultdict(lambda: {"tests": [], "lines": defaultdict(lambda: defaultdict(list))})
-        for test, seconds in self.seconds.items():
-            tests = files[test.partition("::")[0]]["tests"]
-            place[test] = len(tests)
-            tests.append([test, seconds, test not in self.failed])
-        for path in data.measured_files():
-            name = str(Path(path).relative_to(Path.cwd()))
-            for line, contexts in data.contexts_by_lineno(path).items():
-                users = {test for each in contexts if each for test in self.users.get(each, {each})}
-                for test in users & place.keys():
-                    files[test.partition("::")[0]]["lines"][name][line].append(place[test])
-        self.out.write_text(json.dumps(files))
-
-
-def _context(fixture: Any) -> str:
-    return f"fixture {fixture.baseid}::{fixture.argname}"
-
-
-def forget() -> None:
-    """Whatever functions remember, so that the next test executes every line that it needs."""
-    import equinox as eqx
-    import jax
-
-    for name, module in list(sys.modules.items()):
-        for value in list(vars(module).values()) if name.startswith("kosambi") else []:
-            if callable(getattr(value, "cache_clear", None)):
-                value.cache_clear()
-    eqx.clear_caches()
-    jax.clear_caches()
-
-
-class Chosen:
-    """Runs some tests in a given order, and writes which of them fail and how."""
-
-    def __init__(self, tests: Path, report: Path) -> None:
-        self.report = report
-        self.order = {test: i for i, test in enumerate(json.loads(tests.read_text()))}
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        chosen = [item for item in items if item.nodeid in self.order]
-        items[:] = sorted(chosen, key=lambda item: self.order[item.nodeid])
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
-        if report.failed:
-            crash = getattr(report.longrepr, "reprcrash", None)
-            message = f"doctest: {str(report.longrepr)[-200:]}" if crash is None else crash.message
-            with self.report.open("a") as lines:
-                lines.write(json.dumps([report.nodeid, message[:400]]) + "\n")
-
-    pytest_collectreport = pytest_runtest_logreport
 
 
 class Copy:
@@ -193,11 +87,14 @@ class Copy:
         for first in range(0, len(missing), AT_ONCE):
             some, report = missing[first : first + AT_ONCE], self.out / "record.json"
             report.unlink(missing_ok=True)
-            self.pytest(some, {_RECORD: str(report)})
+            self.pytest(some, {RECORD: str(report)})
             records = json.loads(report.read_text())
             for name in some:
                 record = found[name] = records.get(name, {"tests": [], "lines": {}})
-                record["digests"] = {each: self.digests[each] for each in (name, *record["lines"])}
+                used = [
+                    path for path, lines in record["lines"].items() if any(max(each) >= 0 for each in lines.values())
+                ]
+                record["digests"] = {each: self.digests[each] for each in (name, *used)}
                 record["shared"] = self.shared
                 self._place(name).write_text(json.dumps(record))
                 broken = [test for test, _, is_passed in record["tests"] if not is_passed]
@@ -215,12 +112,28 @@ class Copy:
         is_same = all(self.digests.get(each) == digest for each, digest in record["digests"].items())
         return record if is_same and record["shared"] == self.shared else None
 
+    def lines(self) -> Path:
+        """A file with the lines that are executed by any quick test, as `coverage report --data-file` reads it."""
+        import coverage
+
+        executed: dict[str, set[int]] = defaultdict(set)
+        for record in self.records.values():
+            for path, lines in record["lines"].items():
+                executed[str(ROOT / path)].update(map(int, lines))
+        data = coverage.CoverageData(str(self.out / "lines.coverage"))
+        data.erase()
+        data.add_lines(executed)
+        data.touch_files(str(path) for path in (ROOT / "src").rglob("*.py"))
+        data.write()
+        return self.out / "lines.coverage"
+
     def tests_of(self, mutant: Mutant) -> Tests:
         """Tests that execute the line of a fault, with their seconds, by file."""
         found: Tests = {}
-        for name, record in self.records.items():
+        for name in [name for name in self.records if not name.startswith(LEFT_OUT)]:
+            record = self.records[name]
             lines = record["lines"].get(mutant.path, {})
-            places = lines.get(str(mutant.line)) or lines.get(str(mutant.statement)) or []
+            places = set(lines.get(str(mutant.line)) or lines.get(str(mutant.statement)) or []) - {IMPORTED}
             tests = [(seconds, test) for test, seconds, passed in (record["tests"][i] for i in places) if passed]
             if tests:
                 found[name] = sorted(tests)
@@ -229,9 +142,10 @@ class Copy:
     def pytest(self, names: list[str], variables: dict[str, str], seconds: float | None = None) -> int | None:
         """The exit status of pytest with some files; None where it took too long."""
         path = os.pathsep.join(str(self.tree / part) for part in ("src", "."))
-        plugin = ["-q", "-p", "benchmarks.mutation", "-p", "no:cacheprovider"]
-        # Without the package itself the example of a function is taken for that of a module of the same name.
-        command = [sys.executable, "-m", "pytest", *plugin, "src/kosambi/__init__.py", *names]
+        plugin = ["-q", "-p", "benchmarks.mutation_plugin", "-p", "no:cacheprovider"]
+        # Without the package itself the example of a function is taken for that of a module of the same name; without
+        # the file of what tests share, examples run without it.
+        command = [sys.executable, "-m", "pytest", *plugin, "src/kosambi/__init__.py", "tests/conftest.py", *names]
         with (self.out / "log.txt").open("w") as log:
             process = subprocess.Popen(
                 command,
@@ -258,7 +172,7 @@ class Copy:
         report.unlink(missing_ok=True)
         chosen.write_text(json.dumps([test for some in tests.values() for _, test in some]))
         limit = LEAST + PATIENCE * sum(seconds for some in tests.values() for seconds, _ in some)
-        variables = {_TESTS: str(chosen), _REPORT: str(report), "PYTHONDONTWRITEBYTECODE": "1"}
+        variables = {TESTS: str(chosen), REPORT: str(report), "PYTHONDONTWRITEBYTECODE": "1"}
         status = self.pytest([*tests, *(["-x"] if is_one_enough else [])], variables, limit)
         found = [json.loads(line) for line in report.read_text().splitlines()] if report.is_file() else []
         if status in (4, 5):
@@ -301,7 +215,7 @@ def _limited(seconds: float | None) -> None:
 
 
 def _has_tests(name: str) -> bool:
-    if name.startswith(LEFT_OUT) or not name.endswith(".py"):
+    if not name.endswith(".py"):
         return False
     is_example = name.startswith("src/") and ">>>" in (ROOT / name).read_text()
     return is_example or (name.startswith("tests/") and "/test_" in name)
