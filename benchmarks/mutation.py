@@ -1,6 +1,6 @@
 """Mutation testing: how many small faults in the mathematics the quick tests see.
 
-python -m benchmarks.mutation --package target learning --number 60 --seed 0 --out mutation [--again] [--controls]
+python -m benchmarks.mutation --package target basis --number 30 --seed 0 --most 60 --out mutation
 
 Faults (`benchmarks.mutants`) are sampled from the lines that quick tests execute, at most two in a function, each with
 the same probability. The tests that execute its line run in a copy of the project, the quickest files first, until one
@@ -11,8 +11,9 @@ environment. Before every test JAX and kosambi forget what they have compiled or
 once is seen by every test that needs it; what a fixture of a module executes counts for all tests that use it.
 
 The folder `--out` has the copy, what was recorded (again where a file has changed) and `results.json`; the same command
-goes on after a stop. `--again` shows faults that survived to the tests as they are now; `--controls` runs all tests
-that killed one without any fault, and names those that fail by themselves.
+goes on after a stop. `--most` leaves out tests beyond so many seconds for a fault. `--again` shows faults that survived
+to the tests as they are now; `--controls` runs all tests that killed one without any fault, and names those that fail
+by themselves; `--lines` says which lines the quick tests execute at all.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ EACH = 2
 """Faults of one function in a sample, at most."""
 FIRST_SECONDS = 10.0
 """Of recorded time in a first process; where no test of those fails, the others follow in a second one."""
-PATIENCE, LEAST = 5.0, 90.0
+PATIENCE, LEAST = 4.0, 40.0
 """How many times longer than recorded tests may take, and the seconds that are added."""
-SLACK = 20.0
+SLACK = 6.0
 """Seconds on the clock for one of the processor, after which a process that waits for nothing is ended too."""
 AT_ONCE = 40
 """Files of tests that one process records."""
@@ -112,20 +113,18 @@ class Copy:
         is_same = all(self.digests.get(each) == digest for each, digest in record["digests"].items())
         return record if is_same and record["shared"] == self.shared else None
 
-    def lines(self) -> Path:
-        """A file with the lines that are executed by any quick test, as `coverage report --data-file` reads it."""
+    def report_lines(self) -> None:
+        """Print which part of the lines of each file is executed by any quick test, in this process or by an import."""
         import coverage
 
         executed: dict[str, set[int]] = defaultdict(set)
         for record in self.records.values():
             for path, lines in record["lines"].items():
                 executed[str(ROOT / path)].update(map(int, lines))
-        data = coverage.CoverageData(str(self.out / "lines.coverage"))
-        data.erase()
-        data.add_lines(executed)
-        data.touch_files(str(path) for path in (ROOT / "src").rglob("*.py"))
-        data.write()
-        return self.out / "lines.coverage"
+        report = coverage.Coverage(data_file=None, config_file=False, include=[str(ROOT / "src" / "*")])
+        report.get_data().add_lines(executed)
+        report.get_data().touch_files(str(path) for path in (ROOT / "src").rglob("*.py"))
+        report.report(show_missing=True, skip_covered=True)
 
     def tests_of(self, mutant: Mutant) -> Tests:
         """Tests that execute the line of a fault, with their seconds, by file."""
@@ -180,8 +179,8 @@ class Copy:
         how = "too long" if status is None else "passed" if status == 0 else "failed" if status in (1, 2) else "crashed"
         return how, found
 
-    def judged(self, mutant: Mutant) -> Record:
-        """What the tests say of one fault."""
+    def judged(self, mutant: Mutant, most: float) -> Record:
+        """What tests that take so many seconds say of one fault, or the nearest file if it takes longer."""
         tests, began, package = self.tests_of(mutant), time.monotonic(), mutant.path.split("/")[2]
         seconds = {name: sum(each for each, _ in some) for name, some in tests.items()}
         rounds: list[Tests] = [{}, {}]
@@ -190,7 +189,8 @@ class Copy:
         stem = f"/test_{Path(mutant.path).stem}.py"
         for name in sorted(tests, key=lambda name: (stem not in name, f"/{package}/" not in name, seconds[name])):
             spent += seconds[name]
-            rounds[0 if spent < FIRST_SECONDS or not rounds[0] else 1][name] = tests[name]
+            if spent < most or not rounds[0]:
+                rounds[0 if spent < FIRST_SECONDS or not rounds[0] else 1][name] = tests[name]
         file = self.tree / mutant.path
         source, times = file.read_text(), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
         how, found = "passed", []
@@ -202,9 +202,10 @@ class Copy:
         finally:
             file.write_text(source)
             os.utime(file, ns=times)
-        number = sum(len(some) for some in tests.values())
+        number, shown = (sum(len(some) for each in parts for some in each.values()) for parts in ([tests], rounds))
         test, message = found[0] if found else ("", "")
-        return {"how": how, "test": test, "message": message, "tests": number, "seconds": time.monotonic() - began}
+        seen = {"how": how, "test": test, "message": message, "tests": number, "shown": shown}
+        return {**seen, "seconds": time.monotonic() - began}
 
 
 def _limited(seconds: float | None) -> None:
@@ -233,14 +234,14 @@ def sample(copy: Copy, package: str, number: int, seed: int) -> Record:
     return {"candidates": len(every), "unseen": sum(not copy.tests_of(each) for each in every), "faults": faults}
 
 
-def judge(copy: Copy, key: str, faults: list[Record], is_again: bool, save: Callable[[], None]) -> None:
+def judge(copy: Copy, key: str, faults: list[Record], most: float, is_again: bool, save: Callable[[], None]) -> None:
     """Show those faults of a sample to the tests that have not been, or those that survived once more."""
     for i, fault in enumerate(faults):
         when = "again" if is_again and fault.get("first", {}).get("how") == "passed" else "first"
         mutant = present(Mutant(**fault["mutant"]))
         if when in fault or mutant is None:
             continue
-        fault[when] = verdict = copy.judged(mutant)
+        fault[when] = verdict = copy.judged(mutant, most)
         save()
         change = " ".join(f"{mutant.before} -> {mutant.after}".split())
         where = f"{mutant.path}:{mutant.line} {mutant.function}"
@@ -279,11 +280,16 @@ def main() -> None:
     parser.add_argument("--package", nargs="+", default=PACKAGES)
     parser.add_argument("--number", type=int, default=60, help="faults of each package")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--most", type=float, default=float("inf"), help="seconds of tests for each fault")
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     parser.add_argument("--again", action="store_true", help="faults that survived, with the tests as they are now")
     parser.add_argument("--controls", action="store_true", help="the tests that killed a fault, without any")
+    parser.add_argument("--lines", action="store_true", help="only line coverage")
     options = parser.parse_args()
     copy = Copy(options.out.resolve())
+    if options.lines:
+        copy.report_lines()
+        return
     results = copy.out / "results.json"
     samples: Record = json.loads(results.read_text()) if results.is_file() else {}
     for package in options.package:
@@ -291,7 +297,7 @@ def main() -> None:
         if key not in samples:
             samples[key] = sample(copy, package, options.number, options.seed)
         save = lambda: results.write_text(json.dumps(samples, indent=1))  # noqa: E731
-        judge(copy, key, samples[key]["faults"], options.again, save)
+        judge(copy, key, samples[key]["faults"], options.most, options.again, save)
     if options.controls:
         print("fail without a fault:", controls(copy, samples) or "none")
     print(*table(samples), sep="\n")
