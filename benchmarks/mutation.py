@@ -23,9 +23,9 @@ import contextlib
 import functools
 import hashlib
 import json
+import math
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.mutants import ROOT, Mutant, of_package, present
+from benchmarks.mutation_fork import Fork, Forks, limited
 from benchmarks.mutation_plugin import IMPORTED, RECORD, REPORT, TESTS
 
 PACKAGES = ["target", "learning", "samplers", "basis"]
@@ -138,41 +139,57 @@ class Copy:
                 found[name] = sorted(tests)
         return found
 
-    def pytest(self, names: list[str], variables: dict[str, str], seconds: float | None = None) -> int | None:
-        """The exit status of pytest with some files; None where it took too long."""
-        path = os.pathsep.join(str(self.tree / part) for part in ("src", "."))
-        plugin = ["-q", "-p", "benchmarks.mutation_plugin", "-p", "no:cacheprovider"]
+    def pytest(
+        self, names: list[str], variables: dict[str, str], seconds: float = float("inf"), fault: Mutant | None = None
+    ) -> int | None:
+        """The exit status of pytest with some files; None where it took too long. A fault is in the copy already."""
         # Without the package itself the example of a function is taken for that of a module of the same name; without
         # the file of what tests share, examples run without it.
-        command = [sys.executable, "-m", "pytest", *plugin, "src/kosambi/__init__.py", "tests/conftest.py", *names]
-        with (self.out / "log.txt").open("w") as log:
-            process = subprocess.Popen(
-                command,
+        names = ["src/kosambi/__init__.py", "tests/conftest.py", *names]
+        log = self.out / "log.txt"
+        process: Fork | subprocess.Popen
+        if fault is not None and self.forks.can(fault):
+            process = self.forks.start(fault, names, variables, log, MEMORY, seconds)
+        else:
+            process = self._start(names, variables, log, seconds)
+        try:
+            status = process.wait(None if math.isinf(seconds) else SLACK * seconds)
+            return None if status == -signal.SIGXCPU else status
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _start(self, names: list[str], variables: dict[str, str], log: Path, seconds: float) -> subprocess.Popen:
+        """A process that runs pytest from the beginning."""
+        path = os.pathsep.join(str(self.tree / part) for part in ("src", "."))
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "benchmarks.mutation_plugin", "-p", "no:cacheprovider"]
+        with log.open("w") as output:
+            return subprocess.Popen(
+                [*command, *names],
                 cwd=self.tree,
                 env={**os.environ, "PYTHONPATH": path, **variables},
-                stdout=log,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=functools.partial(_limited, seconds),
+                preexec_fn=functools.partial(limited, MEMORY, seconds),
             )
-            try:
-                status = process.wait(None if seconds is None else SLACK * seconds)
-                return None if status == -signal.SIGXCPU else status
-            except subprocess.TimeoutExpired:
-                return None
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
 
-    def failures(self, tests: Tests, is_one_enough: bool = True) -> tuple[str, list[list[str]]]:
-        """How tests end, and the names and messages of those that fail."""
+    @functools.cached_property
+    def forks(self) -> Forks:
+        """Made for the first fault, when what is missing has been recorded."""
+        return Forks(self.tree)
+
+    def failures(self, tests: Tests, fault: Mutant | None = None) -> tuple[str, list[list[str]]]:
+        """How tests end, and the names and messages of those that fail; with a fault the first one is enough."""
         chosen, report = self.out / "tests.json", self.out / "report.txt"
         report.unlink(missing_ok=True)
         chosen.write_text(json.dumps([test for some in tests.values() for _, test in some]))
         limit = LEAST + PATIENCE * sum(seconds for some in tests.values() for seconds, _ in some)
         variables = {TESTS: str(chosen), REPORT: str(report), "PYTHONDONTWRITEBYTECODE": "1"}
-        status = self.pytest([*tests, *(["-x"] if is_one_enough else [])], variables, limit)
+        status = self.pytest([*tests, *(["-x"] if fault else [])], variables, limit, fault)
         found = [json.loads(line) for line in report.read_text().splitlines()] if report.is_file() else []
         if status in (4, 5):
             raise RuntimeError(f"pytest did not find the tests {list(tests)}:\n{(self.out / 'log.txt').read_text()}")
@@ -194,11 +211,12 @@ class Copy:
         file = self.tree / mutant.path
         source, times = file.read_text(), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
         how, found = "passed", []
+        _ = self.forks  # which imports the file as it is
         try:
             file.write_text(mutant.applied(source))
             for some in rounds:
                 if some and how == "passed":
-                    how, found = self.failures(some)
+                    how, found = self.failures(some, mutant)
         finally:
             file.write_text(source)
             os.utime(file, ns=times)
@@ -206,13 +224,6 @@ class Copy:
         test, message = found[0] if found else ("", "")
         seen = {"how": how, "test": test, "message": message, "tests": number, "shown": shown}
         return {**seen, "seconds": time.monotonic() - began}
-
-
-def _limited(seconds: float | None) -> None:
-    """Memory and time of this process, of the processor so that other work on the machine does not matter."""
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    if seconds is not None:
-        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
 
 
 def _has_tests(name: str) -> bool:
@@ -228,7 +239,7 @@ def sample(copy: Copy, package: str, number: int, seed: int) -> Record:
     taken: Counter[tuple[str, str]] = Counter()
     for mutant in random.Random(f"{package} {seed}").sample(every, len(every)):
         place = (mutant.path, mutant.function)
-        if len(faults) < number and taken[place] < EACH and copy.tests_of(mutant):
+        if len(faults) < number and taken[place] < EACH and mutant.before != mutant.after and copy.tests_of(mutant):
             taken[place] += 1
             faults.append({"mutant": mutant._asdict()})
     return {"candidates": len(every), "unseen": sum(not copy.tests_of(each) for each in every), "faults": faults}
@@ -272,7 +283,7 @@ def controls(copy: Copy, samples: Record) -> list[str]:
         for test, seconds, _ in record["tests"]:
             if test in killers:
                 tests[name].append((seconds, test))
-    return [test for test, _ in copy.failures(tests, is_one_enough=False)[1]]
+    return [test for test, _ in copy.failures(tests)[1]]
 
 
 def main() -> None:
