@@ -32,6 +32,22 @@ def bent(vector):
     return 0.5 * a**2 + 0.5 * away * (b - 0.5 * a**2), np.array([a - away * a, away])
 
 
+def test_step_sizes_are_averaged_by_their_definition():
+    """Hoffman and Gelman's equation 6 with t₀ = 5, γ = 0.2, κ = 0.75 and μ = log 2ε₀, for an acceptance of 0.7."""
+    rates = [0.9, 0.2, 0.5, 0.99, 0.0, 0.7, 0.65]
+    step, error, mean = hyper_chain.StepSize(0.1), 0.0, 0.0
+    for m, rate in enumerate(rates, start=1):
+        error = (1.0 - 1.0 / (m + 5.0)) * error + (0.7 - rate) / (m + 5.0)
+        logarithm = np.log(0.2) - np.sqrt(m) / 0.2 * error
+        assert logarithm < np.log(1.5)
+        mean = m**-0.75 * logarithm + (1.0 - m**-0.75) * mean
+        step.adapt(rate)
+        np.testing.assert_allclose([step.now, step.last], np.exp([logarithm, mean]), rtol=1e-12)
+    for _ in range(50):
+        step.adapt(1.0)
+    assert step.now == 1.5
+
+
 def ends(number, rounds):
     """The last states of many runs, as what is standard normal of them."""
     found = []

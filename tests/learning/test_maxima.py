@@ -6,6 +6,7 @@ import pytest
 
 import kosambi as ko
 from kosambi._core.progress import Progress
+from kosambi.learning import without_points
 from kosambi.learning.layout import Model, lay_out
 from kosambi.learning.search import Minimum, Record
 from kosambi.learning.task import Task
@@ -21,7 +22,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_end_that_predicts_rows_left_out_much_better_is_taken_unless_it_loses_more(name):
+def test_the_end_that_predicts_rows_left_out_much_better_is_taken_unless_it_loses_more(name, monkeypatch):
     likelihood, y = CASES[name]
     kernel = ko.kernels.SquaredExponential(0.6)
     given = Model(kernel, np.zeros(()), likelihood)
@@ -43,3 +44,6 @@ def test_the_end_that_predicts_rows_left_out_much_better_is_taken_unless_it_lose
     assert chosen(1e4) is poor
     # Nothing is gained by one that is worse in both.
     assert chosen(-5.0) is good
+    # Nor by one of which too few rows speak.
+    monkeypatch.setattr(without_points, "FEWEST_CHECKED", len(X) + 1)
+    assert chosen(5.0) is poor

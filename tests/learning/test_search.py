@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from kosambi._core.progress import Interruption
 from kosambi.learning.search import FIRST_STEP, WINDOW, Record, minimise
 
 
@@ -24,6 +25,19 @@ def test_a_search_ends_when_it_gains_too_little():
     assert early.value == min(short.values)
     # Both took the same way as far as they went.
     assert short.values == whole.values[: len(short.values)]
+
+
+def test_a_search_that_is_interrupted_has_not_converged():
+    record, bound = Record(), np.full(20, 5.0)
+
+    def interrupted(z):
+        if len(record.values) == 30:
+            raise KeyboardInterrupt
+        return slow_valley(z)
+
+    found = minimise(interrupted, np.full(20, -1.5), -bound, bound, 1000, record, stop=Interruption("return"))
+    assert not found.converged
+    assert found.value == min(record.values) == slow_valley(found.vector)[0]
 
 
 def test_the_first_step_is_short_whatever_the_slope():
