@@ -133,6 +133,27 @@ def test_r_hat_and_effective_draws_of_chains_with_known_correlation():
     assert split_r_hat(draws + np.array([0.0, 0.0, 0.0, 2.0])[:, None, None]) > 1.2
 
 
+def test_split_r_hat_by_its_definition():
+    draws = np.random.default_rng(2).normal(size=(3, 9, 2)) * [1.0, 5.0] + np.arange(3.0)[:, None, None]
+    # The one in the middle of nine belongs to neither half.
+    halves = [chain[part] for chain in draws for part in (slice(0, 4), slice(5, 9))]
+    within = sum(half.var(axis=0, ddof=1) for half in halves) / 6
+    between = 4 * np.array([half.mean(axis=0) for half in halves]).var(axis=0, ddof=1)
+    assert split_r_hat(draws) == pytest.approx(np.sqrt(((3 / 4 * within + between / 4) / within).max()), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("at", "inside"),
+    [((1.0, 2.0), (1.0, 2.0)), ((1e3 + 1e-9, -1e3 - 1e-9), (1e3, -1e3)), ((1001.0, 1.0), None), ((-1001.0, 1.0), None)],
+)
+def test_beyond_the_bounds_there_is_no_density(at, inside):
+    density = hyper_chain.Asked(bent)
+    chain = hyper_chain.Chain(density, np.zeros(2), np.eye(2), limits(2), np.random.default_rng(0))
+    found = chain._vector(np.array(at))
+    assert (None if found is None else tuple(found)) == inside
+    assert density.failures == (inside is None)
+
+
 def log_evidence(variance, noise):
     distance = np.sqrt(5.0) * np.abs(X - X.T) / 0.8
     gram = variance * (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
