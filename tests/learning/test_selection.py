@@ -292,6 +292,8 @@ def test_what_a_selection_shows():
     shown = found._repr_html_()
     assert shown.count("<tr>") == len(found.sizes) + 1
     assert "64 (taken)" in shown
+    for number in (*found.score, *found.divergence, *found.residual_share):
+        assert f">{number:.4g}<" in shown if np.isfinite(number) else "–" in shown
     assert "more points would not predict better" in shown
 
 
