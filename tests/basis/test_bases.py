@@ -236,6 +236,18 @@ def test_reports_read_well(curve_prior, curve_inputs):
     assert "dropped" not in str(ko.PointBasis(curve_prior, curve_inputs[:2]).report)
 
 
+def test_points_that_others_determine_keep_their_part_of_the_law():
+    z = np.array([[1.0, 0.2], [0.3, 2.0], [1.0, 1.0], [-0.5, 0.7]])
+    basis = ko.InducingBasis(ko.GaussianRandomElement(k.Linear(), ko.measures.empirical(z)), z)
+    assert basis.size == 2
+    # h(Z) of all four, whose mean square is what u has as covariance.
+    given = basis.inducing_points @ z.T
+    np.testing.assert_allclose(basis.covariance, given @ given.T / 4.0, rtol=1e-9)
+    roots = basis.colour(np.eye(2))
+    np.testing.assert_allclose(roots.T @ roots, basis.covariance, rtol=1e-9)
+    np.testing.assert_allclose(basis.whiten(roots), np.eye(2), atol=1e-9)
+
+
 def test_points_that_would_extrapolate_with_huge_weights_are_dropped(curve_prior, curve_inputs, monkeypatch):
     def largest_squared_weight():
         basis = ko.PointBasis(curve_prior, np.linspace(-0.2, 0.2, 12)[:, None])

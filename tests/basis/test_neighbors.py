@@ -1,5 +1,6 @@
 """Near rows: the order, the search among earlier rows, and what they say about the residual of a basis."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -203,3 +204,36 @@ def test_inputs_that_the_coordinates_explain_have_no_neighbors():
     found = local_conditionals(PRIORS["process"], rows, X[:10], psi[:10], np.tile(np.arange(10, 20), (10, 1)))
     assert (found.num_cut, found.num_clipped) == (8, 0)
     np.testing.assert_array_equal(np.all(found.weights == 0, axis=1), np.arange(10) < 8)
+
+
+def test_weights_of_neighbors_by_a_dense_inverse():
+    root = RNG.normal(size=(3, 5, 5))
+    gram, toward, precision = root @ np.swapaxes(root, 1, 2), RNG.normal(size=(3, 5)), RNG.uniform(0.1, 3.0, (3, 5))
+    # The last one is in an empty place.
+    precision[:, -1] = 0.0
+    with jax.enable_x64(True):
+        found, removed = map(np.asarray, local_module.weights_of(gram, toward, np.sqrt(precision)))
+    for t in range(3):
+        noisy = gram[t, :4, :4] + np.diag(1.0 / precision[t, :4])
+        expected = np.append(np.linalg.solve(noisy, toward[t, :4]), 0.0)
+        np.testing.assert_allclose(found[t], expected, atol=1e-12)
+        assert removed[t] == pytest.approx(expected @ toward[t], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_systems_of_neighbors_on_both_sides(kind):
+    """R = r − ψψᵀ; features in single precision leave what their rounding could take to the diagonal."""
+    prior, near, x = PRIORS["process"], RNG.normal(size=(4, 3, 2)), RNG.normal(size=(4, 2))
+    features, psi = RNG.normal(size=(4, 3, 2)).astype(kind), RNG.normal(size=(4, 2)).astype(kind)
+    host = local_module.residual_blocks(prior, near, features, x, psi)
+    with jax.enable_x64(True):
+        device = local_module.systems_of(prior, near, features, x, psi)
+    share = 0.0 if kind is np.float64 else local_module._ROUNDED * float(np.finfo(np.float32).eps)
+    assert PRIORS["process"].kernel.variance == 1.5
+    for t in range(4):
+        f = features[t].astype(float)
+        among = np.asarray(prior.covariance(near[t])) - f @ f.T + share * 1.5 * np.eye(3)
+        toward = np.asarray(prior.covariance(near[t], x[t : t + 1]))[:, 0] - f @ psi[t].astype(float)
+        for gram, cross in (host, device):
+            np.testing.assert_allclose(gram[t], among, rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(cross[t], toward, rtol=1e-10, atol=1e-12)

@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi.learning import held_out_tails
+from kosambi.learning import held_out_near, held_out_tails
 from kosambi.learning.held_out_tails import has_last_word, last_word_tails
 
 lk = ko.likelihoods
@@ -24,6 +24,14 @@ def noisy(likelihood, seed=1):
 
 def told(likelihood, y, kernel=KERNEL, **options):
     return last_word_tails(ko.GaussianProcess(kernel), likelihood, X, y, ONES, 20, HELD, **options)
+
+
+@pytest.mark.parametrize("number", [1, 5, 10, 13])
+def test_features_of_some_rows_are_found_a_few_at_a_time(number, monkeypatch):
+    monkeypatch.setattr(held_out_near, "_ROWS_AT_ONCE", 5)
+    basis, rows = ko.PointBasis(ko.GaussianProcess(KERNEL), X[:7]), HELD[:number]
+    found = held_out_near._features(basis, X, rows)
+    np.testing.assert_allclose(found, basis.whitened_mean(X[rows]), rtol=1e-12, atol=1e-14)
 
 
 def test_the_score_is_that_of_dense_predictions_given_all_sites():

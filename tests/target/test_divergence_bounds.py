@@ -49,3 +49,13 @@ def test_one_datums_constant_is_not_enough():
     trace, kappa = basis.residual_variance(x).sum(), likelihood.lipschitz
     assert divergence <= 0.5 * 100 * kappa**2 * trace
     assert divergence > 0.5 * kappa**2 * trace
+
+
+@pytest.mark.parametrize(("likelihood", "ways"), [(lk.Bernoulli(), 1.0), (lk.StudentT(4.0, 0.3), 2.0)])
+def test_bounds_from_the_slope_by_their_formulas(likelihood, ways):
+    """½κ²Σw² Σσ², and min(b, b²/8) of b = κ√(2/π) Σwσ, twice that where the cost is not convex."""
+    deviation, weights, kappa = np.array([0.1, 0.2, 0.5]), np.array([1.0, 2.0, 1.0]), likelihood.lipschitz
+    found = ko.target.divergence_bounds(likelihood, np.ones(3), deviation**2, weights)
+    reach = ways * kappa * np.sqrt(2.0 / np.pi) * (0.1 + 2.0 * 0.2 + 0.5)
+    assert found.lipschitz == pytest.approx(min(reach, reach**2 / 8.0), rel=1e-12)
+    assert found.theorem == pytest.approx(0.5 * kappa**2 * 6.0 * 0.3, rel=1e-12)
