@@ -90,6 +90,12 @@ def test_running_sums_agree_with_the_draws(rng):
     np.testing.assert_allclose(times[0, :2], 8.0, rtol=0.6)
     spread = 256 * draws.mean(axis=1).var(axis=0, ddof=1) / draws.var(axis=(0, 1))
     np.testing.assert_allclose(times[0], spread, rtol=1e-10)
+    # Of the shares of draws in the tails, which begin where 5 % of the first ones were.
+    low, high = np.quantile(draws[:, 0], (0.05, 0.95), axis=0)
+    for found, tail in zip(times[1:], (draws <= low, draws >= high), strict=True):
+        share = tail.mean(axis=(0, 1))
+        assert np.all(share > 0)
+        np.testing.assert_allclose(found, 256 * tail.mean(axis=1).var(axis=0, ddof=1) / (share - share**2), rtol=1e-9)
 
 
 def test_the_error_of_means_is_known_from_two_particles_that_share_a_start(rng):

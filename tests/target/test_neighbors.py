@@ -318,7 +318,11 @@ def test_rounds_on_an_accelerator_are_those_of_the_host(single, monkeypatch):
     right = ko.Target(basis, ko.likelihoods.Bernoulli(), x, y, "neighbors", **options)
     monkeypatch.setattr(sites, "has_room", lambda *_: True)
     monkeypatch.setattr(device_rounds, "_BLOCK", 7 * (6 + 7) * 40)
+    # What is not finite would be found on the host once more.
+    on_host = []
+    monkeypatch.setattr(sites, "marginals_on_host", lambda *_: on_host.append(True))
     found = ko.Target(basis, ko.likelihoods.Bernoulli(), x, y, "neighbors", **options)
+    assert not on_host
     assert found.neighborhood.report.rounds == right.neighborhood.report.rounds > 1
     for name in ("precision", "location"):
         one, other = (np.asarray(getattr(target.neighborhood, name)) for target in (found, right))
