@@ -236,6 +236,16 @@ def test_reports_read_well(curve_prior, curve_inputs):
     assert "dropped" not in str(ko.PointBasis(curve_prior, curve_inputs[:2]).report)
 
 
+@pytest.mark.parametrize("kind", ["process", "element"])
+def test_without_points_everything_is_residual(kind):
+    x = np.random.default_rng(0).normal(size=(6, 2))
+    kernel, measure = k.Matern52(0.7), ko.measures.empirical(x)
+    prior = ko.GaussianProcess(kernel) if kind == "process" else ko.GaussianRandomElement(kernel, measure)
+    basis = ko.PointBasis(prior, np.empty((0, 2)))
+    assert basis.whitened_mean(x[:3]).shape == basis.conditional_mean(x[:3]).shape == (3, 0)
+    np.testing.assert_allclose(basis.residual_variance(x[:3]), prior.variance(x[:3]), rtol=1e-12)
+
+
 def test_points_that_others_determine_keep_their_part_of_the_law():
     z = np.array([[1.0, 0.2], [0.3, 2.0], [1.0, 1.0], [-0.5, 0.7]])
     basis = ko.InducingBasis(ko.GaussianRandomElement(k.Linear(), ko.measures.empirical(z)), z)

@@ -210,6 +210,8 @@ def test_ctrl_c_in_other_samplers(monkeypatch, on_interrupt):
             particles, report = ko.sample(KEY, TARGET, sampler, num_particles=64, on_interrupt="return")
         assert not report.converged
         assert any("Interrupted" in text for text in report.warnings)
+        # Nothing that R̂ could be computed from.
+        assert np.isinf(report.r_hat)
         assert particles.coordinates.shape == (64, 8)
 
 
