@@ -311,8 +311,10 @@ def test_bad_input(basis_type, curve_prior):
         basis.residual_variance([[np.inf]])
     with pytest.raises(InputError, match="function draws"):
         basis.coordinates(np.ones((2, 2)))
-    with pytest.raises(InputError, match="2 entries in its last axis"):
-        basis.whiten(np.ones((2, 3)))
+    for wrong in (np.ones((2, 3)), 1.0):
+        with pytest.raises(InputError, match="2 entries in its last axis"):
+            basis.whiten(wrong)
+    assert basis.colour(basis.whiten(np.ones(2))).shape == (2,)
     assert basis.conditional_mean(np.empty((0, 1))).shape == (0, 2)
 
 

@@ -329,6 +329,18 @@ def test_rounds_on_an_accelerator_are_those_of_the_host(single, monkeypatch):
         np.testing.assert_allclose(one, other, rtol=1e-4 if single else 1e-9, atol=1e-9)
 
 
+def test_other_rows_are_the_nearest_by_all_distances():
+    rng = np.random.default_rng(4)
+    x, scales = rng.normal(size=(50, 2)), np.array([1.0, 3.0])
+    weights = np.where(np.arange(50) % 7 == 0, 0.0, 1.0)
+    distance = np.linalg.norm((x[:, None] - x) / scales, axis=2)
+    # Never the row itself, nor one that does not count.
+    distance[:, weights == 0] = np.inf
+    np.fill_diagonal(distance, np.inf)
+    found = neighborhood.other_rows(x, weights, scales, 6)
+    np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(np.argsort(distance, axis=1)[:, :6], axis=1))
+
+
 def test_the_host_goes_on_where_an_accelerator_cannot_solve(monkeypatch):
     x = np.random.default_rng(3).uniform(-1.0, 1.0, (60, 2))
     y = (np.sin(4.0 * x[:, 0]) > 0).astype(float)
