@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from kosambi.errors import DataWarning, InputError
 from kosambi.tables._bad_rows import first_of
+from kosambi.tables._date_notes import checked_formats, compact_notes, date_notes, layouts_of
 from kosambi.tables._names import as_known, quoted
+from kosambi.tables._pandas import pandas
 from kosambi.tables._remarks import mixed_notes, units_of
 from kosambi.tables._schema import Schema
-from kosambi.tables._typed import check_complete, pandas, typed, without_row_numbers
+from kosambi.tables._seasons import Dates
+from kosambi.tables._typed import Kind, check_complete, typed, without_row_numbers
 
 # Options of the command line in messages of the shared code, and how a Python user writes them.
 _IN_PYTHON = (
     (re.compile(r"`--(drop|categorical) ([^`]+)`"), r"`\1=['\2']`"),
     (re.compile(r"`--(drop|categorical)`"), r"`\1=[...]`"),
     (re.compile(r"`--impute`"), "`impute=True`"),
+    (re.compile(r"`--date-format ([^`=]+)=([^`]+)`"), r"`date_format={'\1': '\2'}`"),
+    (re.compile(r"`--dates days`"), "`dates='days'`"),
 )
 
 
@@ -56,10 +61,20 @@ class TableTransformer(TransformerMixin, BaseEstimator):
     2  80.0             0.0       0.0
     """
 
-    def __init__(self, *, impute: bool = False, categorical: Sequence[str] = (), drop: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        impute: bool = False,
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        dates: Dates = "calendar",
+        date_format: Mapping[str, str] | None = None,
+    ) -> None:
         self.impute = impute
         self.categorical = categorical
         self.drop = drop
+        self.dates = dates
+        self.date_format = date_format
 
     def fit(self, X: Any, y: Any = None) -> TableTransformer:
         """Learn what the columns of a data frame are; `y` is not looked at.
@@ -76,16 +91,33 @@ class TableTransformer(TransformerMixin, BaseEstimator):
             raw, notes = without_row_numbers(raw)
             inputs = tuple(name for name in raw if name not in self.drop)
             raw = raw[list(inputs)]
-            table = typed(raw, dict.fromkeys(self.categorical, "categorical"))
+            given = checked_formats(self.date_format or {}, inputs)
+            kinds: dict[str, Kind] = dict.fromkeys(self.categorical, "categorical")
+            table = typed(raw, kinds | dict.fromkeys(given, "date"), given)
             notes = (*notes, *mixed_notes(raw, table, inputs, tuple(self.categorical)))
+            notes = (*notes, *compact_notes(raw, table, inputs))
             if not self.impute:
                 # Columns without any values are left out.
                 check_complete(table.loc[:, table.notna().any()])
-            schema = Schema.learn(table, target="", inputs=inputs, impute=self.impute, units=units_of(raw, table))
-        self.schema_, self.notes_ = schema, (*notes, *schema.notes)
+            schema = Schema.learn(
+                table,
+                target="",
+                inputs=inputs,
+                impute=self.impute,
+                units=units_of(raw, table),
+                layouts=layouts_of(raw, table, given),
+                dates=self.dates,
+            )
+        read = date_notes(schema.columns, raw)
+        self.schema_, self.notes_ = (
+            schema,
+            tuple(_in_words(n) for n in (*notes, *schema.notes, *(n.text for n in read))),
+        )
         self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
-        if self.notes_:
-            warnings.warn(" ".join(self.notes_), DataWarning, stacklevel=2)
+        # Dates that can be read in one way only are no reason for a warning at every fit.
+        plain = {_in_words(note.text) for note in read if not note.is_decided}
+        if said := [note for note in self.notes_ if note not in plain]:
+            warnings.warn(" ".join(said), DataWarning, stacklevel=2)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -158,9 +190,14 @@ def _in_python() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        text = str(error)
-        for pattern, replacement in _IN_PYTHON:
-            text = pattern.sub(replacement, text)
+        text = _in_words(str(error))
         if text == str(error):
             raise
         raise InputError(text) from error
+
+
+def _in_words(text: str) -> str:
+    """A message with arguments in place of options."""
+    for pattern, replacement in _IN_PYTHON:
+        text = pattern.sub(replacement, text)
+    return text
