@@ -46,6 +46,8 @@ SEASONS = {
     "Mondays": (days("2024-01-01", 120, 7), ("year",)),
     "months": (pd.date_range("2015-01-01", periods=60, freq="MS"), ("year",)),
     "ends of months": (pd.date_range("2015-01-31", periods=60, freq="ME"), ("year",)),
+    "two years of months": (pd.date_range("2015-01-01", periods=24, freq="MS"), ("year",)),
+    "nearly two years of months": (pd.date_range("2015-01-01", periods=23, freq="MS"), ()),
     "quarters": (pd.date_range("2010-01-01", periods=24, freq="QS"), ("year",)),
     "years": (pd.date_range("1900-01-01", periods=100, freq="YS"), ()),
     "any moments of five years": (

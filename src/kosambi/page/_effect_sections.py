@@ -32,7 +32,8 @@ def effects_section(facts: Facts, numbers: Iterator[int]) -> Markup:
         picture = _single(facts, numbers) if facts.posterior.likelihood.num_latents == 1 else _several(facts, numbers)
         return section("effects", "The function", tag("div", picture, class_="lead"))
     coded, seasons = categories(facts.names, facts.x), circles(facts.names)
-    in_one = {column for group in (*coded, *seasons) for column in group.columns}
+    in_one = {column for category in coded for column in category.columns}
+    in_one |= {column for circle in seasons for column in circle.columns}
     ranked: list[tuple[float, str | Circle, Effect]] = []
     for category in coded:
         effect = averaged_category(facts.estimator, facts.x, category)

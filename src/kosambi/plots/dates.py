@@ -128,11 +128,18 @@ def _moment(origin: str, days: float) -> datetime.datetime | None:
         return None
 
 
+def _matplotlib_dates() -> Any:
+    # Without types.
+    from matplotlib import dates
+
+    return dates
+
+
 def _locator(origin: str) -> Any:
     """matplotlib's places of ticks for dates, on an axis of days since an origin."""
-    from matplotlib import dates
     from matplotlib.ticker import Locator
 
+    dates = _matplotlib_dates()
     start = dates.date2num(np.datetime64(origin))
     limits = [dates.date2num(end) for end in (_FIRST, _LAST)]
 
@@ -141,7 +148,8 @@ def _locator(origin: str) -> Any:
             self.inner, self.start = dates.AutoDateLocator(minticks=3, maxticks=7), start
 
         def __call__(self) -> Any:
-            return self.tick_values(*sorted(self.axis.get_view_interval()))
+            axis: Any = self.axis
+            return self.tick_values(*sorted(axis.get_view_interval()))
 
         def tick_values(self, low: float, high: float) -> Any:
             ends = np.clip([low + start, high + start], *limits)
@@ -153,8 +161,9 @@ def _locator(origin: str) -> Any:
 
 def _formatter(locator: Any) -> Any:
     """matplotlib's words for dates, which say what changes from tick to tick and the rest once."""
-    from matplotlib import dates
     from matplotlib.ticker import Formatter
+
+    dates = _matplotlib_dates()
 
     class SinceOrigin(Formatter):
         def __init__(self) -> None:

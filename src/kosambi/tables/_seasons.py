@@ -20,7 +20,7 @@ from kosambi.tables._names import quoted
 
 Dates = Literal["calendar", "days"]
 DATES: tuple[Dates, ...] = ("calendar", "days")
-_PERIODS = {"day": 1.0, "week": 7.0, "year": 365.25}
+_PERIODS = {"day": 1.0, "week": 7.0, "year": 365.0}
 # Parts of a period, of which one may not hold nearly all times.
 _PARTS = {"day": 24, "week": 7, "year": 12}
 _NEARLY_ALL = 0.9
@@ -121,12 +121,14 @@ def seasons_of(days: np.ndarray, calendar: Calendar) -> tuple[str, ...]:
     if len(times) < _FEWEST_TIMES:
         return ()
     gaps = np.diff(np.unique(np.floor(times)))
+    # Of 24 months the last begins 23 after the first, and all of them are two years.
+    span = np.ptp(times) + np.median(np.diff(times))
     found = []
     for season in SEASONS:
         parts = np.floor(phases(season, times, calendar.origin, calendar.zone) * _PARTS[season] + 1e-9)
         commonest = np.max(np.unique(parts, return_counts=True)[1]) / len(times)
         is_near = season != "week" or (len(gaps) > 0 and np.quantile(gaps, _SOME) <= _NEAR_DAYS)
-        if np.ptp(times) >= _FEWEST_PERIODS * _PERIODS[season] and commonest <= _NEARLY_ALL and is_near:
+        if span >= _FEWEST_PERIODS * _PERIODS[season] and commonest <= _NEARLY_ALL and is_near:
             found.append(season)
     return tuple(found)
 
