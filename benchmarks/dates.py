@@ -70,7 +70,10 @@ def made(name: str, generator: np.random.Generator) -> pd.DataFrame:
 
 MADE: dict[str, Any] = {
     "25 dates of four years, trend": ("any", 25, "trend"),
+    "40 dates of four years, trend": ("any", 40, "trend"),
+    "28 days, trend": ("D", 28, "trend"),
     "60 days, trend": ("D", 60, "trend"),
+    "30 months, trend": ("MS", 30, "trend"),
     "2 years of days, drift": ("D", 730, "drift"),
     "60 houses of four years": ("any", 60, "trend", "size"),
     "500 houses of four years": ("any", 500, "trend", "size"),
@@ -80,6 +83,7 @@ MADE: dict[str, Any] = {
     "3 years of days, week, year, inputs": ("D", 1096, "week", "year", "size"),
     "60 days of hours, day and week": ("h", 1440, "day"),
     "30 months, year": ("MS", 30, "year"),
+    "5 years of months, year": ("MS", 60, "year"),
     "10 years of months, year": ("MS", 120, "trend", "year"),
     "12 years of quarters, year": ("QS", 48, "trend", "year"),
 }

@@ -84,6 +84,8 @@ def test_dates_in_a_data_frame():
     with pytest.warns(DataWarning, match=r"the month first .*; `dates='days'` takes the days alone"):
         months = TableTransformer().fit(text)
     np.testing.assert_array_equal(months.transform(table[["iso"]]), coded.filter(like="iso "))
+    # What the user said is no surprise.
+    TableTransformer(date_format={"iso": "month-first"}).fit(text)
     alone = TableTransformer(dates="days", date_format={"iso": "%m/%d/%Y"}).fit(text)
     assert list(alone.get_feature_names_out()) == ["iso (days since 2022-01-01)"]
     assert clone(alone).get_params()["date_format"] == {"iso": "%m/%d/%Y"}

@@ -171,7 +171,7 @@ def fit(
             drop=tuple(drop or ()),
             features=tuple(features or ()),
             categorical=tuple(categorical or ()),
-            dates=dates.value,
+            dates="days" if dates is DateColumns.days else "calendar",
             date_format=tuple(date_format or ()),
             impute=impute,
             holdout=holdout,

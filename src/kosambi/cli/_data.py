@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class DataRequest:
     drop: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
-    dates: tables.Dates = "calendar"
+    dates: Literal["calendar", "days"] = "calendar"
     """What becomes of dates: their seasons too, or the days alone."""
     date_format: tuple[str, ...] = ()
     """How columns of dates are written, each as COLUMN=FORMAT."""
@@ -126,7 +126,7 @@ class How(NamedTuple):
     layouts: dict[str, str]
 
 
-def known_columns(request: DataRequest, inputs: tuple[str, ...]) -> tuple[dict[str, tables.Kind], dict[str, str]]:
+def known_columns(request: DataRequest, inputs: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
     """What columns hold, and how their dates are written, as far as the request says so; these are read as text."""
     for name in request.categorical:
         tables.as_known(name, [*inputs, request.target])
@@ -142,7 +142,7 @@ def known_columns(request: DataRequest, inputs: tuple[str, ...]) -> tuple[dict[s
     both = [name for name in layouts if name in request.categorical]
     if both:
         raise InputError(f"`{both[0]}` cannot have both categories and dates. Leave one of the two options out.")
-    kinds: dict[str, tables.Kind] = dict.fromkeys(request.categorical, "categorical")
+    kinds: dict[str, Any] = dict.fromkeys(request.categorical, "categorical")
     return kinds | dict.fromkeys(layouts, "date"), layouts
 
 

@@ -69,7 +69,8 @@ def load_stream(request: DataRequest, note: Callable[[str], None], group: Group 
         seen, target=request.target, inputs=inputs, impute=request.impute, layouts=layouts, dates=request.dates
     )
     read = [note.text for note in tables.date_notes(schema.columns, raw)]
-    schema = dataclasses.replace(schema, notes=(*notes, *schema.notes, *read))
+    compact = tables.compact_notes(raw, table, inputs)
+    schema = dataclasses.replace(schema, notes=(*notes, *compact, *schema.notes, *read))
     for text in schema.notes:
         note(text)
     if target.hint and request.task == "auto":

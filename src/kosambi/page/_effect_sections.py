@@ -10,13 +10,13 @@ import jax
 import numpy as np
 
 from kosambi import plots
-from kosambi._core.calendar import Circle, circles, time_columns
+from kosambi._core.calendar import Circle, as_days, circles, time_columns
 from kosambi.page._facts import Facts
 from kosambi.page._html import Markup, section, tag
 from kosambi.page._svg import SMALL, WIDE, drawable, figure
 from kosambi.plots.average import FEW_VALUES, Effect, averaged, influences
 from kosambi.plots.categories import averaged_category, categories, influence
-from kosambi.plots.dates import mark_axes, mark_axis, shown_ends, shown_name
+from kosambi.plots.dates import mark_axis, shown_ends, shown_name
 from kosambi.plots.effects import draw_effect, mark, title_of, with_words
 from kosambi.plots.predictions import interval
 from kosambi.plots.seasons import averaged_season
@@ -79,7 +79,9 @@ def _surface(facts: Facts, numbers: Iterator[int]) -> Markup | None:
     """A map of the prediction over two inputs; none where that is not one number, or an input has few values."""
     likelihood = facts.posterior.likelihood
     is_one = likelihood.num_latents == 1 or not facts.has_labels
-    if len(facts.names) != 2 or not is_one or any(len(np.unique(column)) <= FEW_VALUES for column in facts.x.T):
+    has_few = any(len(np.unique(column)) <= FEW_VALUES for column in facts.x.T)
+    # Sine and cosine of a season are two columns, but one input.
+    if len(facts.names) != 2 or circles(facts.names) or not is_one or has_few:
         return None
     first, second = (shown_name(label) for label in facts.names)
     label = facts.classes[-1] if len(facts.classes) == 2 else None
@@ -89,7 +91,6 @@ def _surface(facts: Facts, numbers: Iterator[int]) -> Markup | None:
         plots.surface(facts.estimator, axes=axes)
         title = f"mean of {drawable(facts.target)}" if label is None else f"P({drawable(label)})"
         axes.set(xlabel=plots.plain(drawable(first)), ylabel=plots.plain(drawable(second)), title=plots.plain(title))
-        mark_axes(axes, *facts.names)
 
     caption = (
         f"Over {first} and {second}: {what}. Dots are training rows; where there are none, the map says what the model "
@@ -135,20 +136,18 @@ def _quantity(facts: Facts, effect: Effect) -> str:
 
 def _timeline(facts: Facts, numbers: Iterator[int]) -> Markup | None:
     """The prediction over time, where all columns are those of one column of dates."""
-    days = time_columns(facts.names)
-    if days is None:
+    if time_columns(facts.names) is None:
         return None
+    column = next(place for place, label in enumerate(facts.names) if as_days(label) is not None)
+    name = shown_name(facts.names[column])
 
     def draw(axes: Any) -> None:
         plots.timeline(facts.estimator, axes=axes)
         ends = axes.get_xlim()
-        if facts.held_out is not None and not facts.has_labels:
-            column = next(place for place, label in enumerate(facts.names) if time_columns([label]) is not None)
-            _held_out_points(facts, axes, column)
-            axes.set_xlim(*ends)
         if not facts.has_labels:
-            axes.set_ylabel(plots.plain(drawable(facts.target)))
-        axes.set_xlabel(plots.plain(drawable(shown_name(axes.get_xlabel()))))
+            _held_out_points(facts, axes, column)
+            axes.set(xlim=ends, ylabel=plots.plain(drawable(facts.target)))
+        axes.set_xlabel(plots.plain(drawable(name)))
         axes.legend(fontsize="small", frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
 
     caption = (
@@ -157,7 +156,7 @@ def _timeline(facts: Facts, numbers: Iterator[int]) -> Markup | None:
         "the posterior. Where rows are many the last of them are shown; beyond the last one the seasons go on, and the "
         "rest falls back on the prior."
     )
-    picture = figure(next(numbers), WIDE, draw, f"The prediction and its band, over {days.name}.", caption)
+    picture = figure(next(numbers), WIDE, draw, f"The prediction and its band, over {name}.", caption)
     return tag("div", picture, class_="lead")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.calendar import circles, coded_days, time_columns
+from kosambi._core.calendar import as_days, circles, coded_days, time_columns
 from kosambi._core.checks import as_count, as_level
 from kosambi.errors import InputError
 from kosambi.plots.average import averaged_inputs
@@ -66,7 +66,7 @@ def timeline(
         )
     level, most = as_level("coverage", coverage), as_count("num_points", num_points)
     data = seen.shown(seen.posterior.target.x)
-    column = seen.names.index(next(name for name in seen.names if time_columns([name]) is not None))
+    column = next(place for place, label in enumerate(seen.names) if as_days(label) is not None)
     times = times_shown(seen, data[:, column], most)
     inside = data[:, column] >= times[0]
     effect = averaged_inputs(

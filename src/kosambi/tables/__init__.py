@@ -20,10 +20,10 @@ from kosambi.tables._names import as_known, choose_columns
 from kosambi.tables._read import column_names, file_facts, is_parquet, pyarrow_modules, read, read_in_parts
 from kosambi.tables._remarks import mixed_notes, unit_note, units_of
 from kosambi.tables._schema import Schema
-from kosambi.tables._seasons import Calendar, Dates
+from kosambi.tables._seasons import Calendar
 from kosambi.tables._source import TableSource
 from kosambi.tables._target import Target, read_target
-from kosambi.tables._typed import Kind, check_complete, kind_of, typed, without_row_numbers
+from kosambi.tables._typed import check_complete, kind_of, typed, without_row_numbers
 from kosambi.tables._witnesses import Witnesses, gathered_rows
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Calendar",
     "Column",
-    "Dates",
-    "Kind",
     "Schema",
     "TableSource",
     "TableTransformer",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ def checked_formats(formats: Mapping[str, str], known: Sequence[str]) -> dict[st
     {'d': 'day-first'}
     """
     for name, layout in formats.items():
-        as_known(name, known)
+        as_known(name, known, "The set of inputs")
         if layout not in GIVEN and not ("%" in layout and check_format(layout)):
             raise InputError(
                 f"`--date-format {name}={layout}` says no year and month that can be read. Use {quoted(GIVEN)}, or a "
@@ -71,12 +71,13 @@ def layouts_of(raw: Any, table: Any, given: Mapping[str, str] | None = None) -> 
     return found
 
 
-def date_notes(columns: Sequence[Column], raw: Any) -> tuple[DateNote, ...]:
+def date_notes(columns: Sequence[Column], raw: Any, given: Collection[str] = ()) -> tuple[DateNote, ...]:
     """What is said of the columns that hold dates or times of day, one line for each.
 
     Arguments:
         columns: of a schema.
         raw: the training rows, or some of them, as `read` gives them.
+        given: names of columns of which the user said how they are written.
 
     >>> import pandas as pd
     >>> from kosambi.tables import Schema
@@ -84,10 +85,10 @@ def date_notes(columns: Sequence[Column], raw: Any) -> tuple[DateNote, ...]:
     >>> date_notes(Schema.learn(raw, target="y", inputs=["d"]).columns, raw)[0].text
     'Column `d` is read as dates, the day first (`31/3/2024` is 31 March 2024), and coded by days since 2024-02-01.'
     """
-    return tuple(_note(column, raw[column.name]) for column in columns if column.calendar is not None)
+    return tuple(_note(column, raw[column.name], column.name in given) for column in columns if column.calendar)
 
 
-def _note(column: Column, values: Any) -> DateNote:
+def _note(column: Column, values: Any, is_given: bool) -> DateNote:
     calendar, name = column.calendar, column.name
     assert calendar is not None
     texts = _text_of(values)
@@ -101,7 +102,8 @@ def _note(column: Column, values: Any) -> DateNote:
     if is_text and calendar.layout is not None and (calendar.layout in ORDERS or "%" in calendar.layout):
         assert texts is not None
         what = {"day-first": ", the day first", "month-first": ", the month first"}.get(calendar.layout, "")
-        how, is_decided = f"{what} ({_example(texts.levels, calendar.layout)})", calendar.layout in ORDERS
+        how = f"{what} ({_example(texts.levels, calendar.layout)})"
+        is_decided = calendar.layout in ORDERS and not is_given
     if calendar.zone is not None:
         how += f", with clocks at {calendar.zone}"
         is_decided = is_decided or (is_text and calendar.zone != "UTC")

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import datetime
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-
-from kosambi.tables._pandas import pandas
 
 _HALVES = "January February March April May June", "July August September October November December"
 MONTHS = tuple(" ".join(_HALVES).split())
@@ -181,31 +179,36 @@ def check_format(layout: str) -> bool:
 def _fields(levels: np.ndarray, form: str) -> dict[str, np.ndarray]:
     """Numbers by the names of groups, NaN where a text has not this form; `nanosecond` and `offset` besides."""
     pattern = _CLOCK if form == "clock" else _PATTERNS[form]
-    text = pandas().Series(levels, dtype=object).str.extract(rf"^(?:{pattern.pattern})\Z", flags=pattern.flags)
+    nothing = ("",) * pattern.groups
+    matches = [pattern.fullmatch(text) for text in levels]
+    rows = [nothing if match is None else match.groups("") for match in matches]
+    columns = np.array(rows, dtype=str).reshape(len(rows), pattern.groups)
+    text = {name: columns[:, number - 1] for name, number in pattern.groupindex.items()}
     found = {name: _numbers(text[name]) for name in text if name not in ("mark", "name", "half", "zone", "fraction")}
     if "name" in text:
         numbers = {month[:3].lower(): float(number) for number, month in enumerate(MONTHS, 1)}
-        found["month"] = text["name"].str[:3].str.lower().map(numbers).to_numpy(dtype=np.float64)
+        found["month"] = np.array([numbers.get(name[:3].lower(), np.nan) for name in text["name"]])
     found.setdefault("day", np.ones(len(levels)))
-    nothing = np.full(len(levels), None, dtype=object)
-    half = (text["half"] if "half" in text else pandas().Series(nothing)).str.lower().to_numpy(dtype=object)
+    blank = np.full(len(levels), "", dtype=str)
+    half = np.char.lower(text.get("half", blank))
     found["half"] = np.select([half == "a", half == "p"], [0.0, 12.0], np.nan)
-    fraction = text["fraction"].fillna("").str.ljust(9, "0") if "fraction" in text else nothing
-    found["nanosecond"] = _numbers(pandas().Series(fraction).fillna("0"))
-    found["offset"] = _minutes(text["zone"]) if "zone" in text else np.full(len(levels), np.nan)
+    found["nanosecond"] = _numbers(np.char.ljust(text.get("fraction", blank), 9, "0"))
+    found["offset"] = np.array([_minutes(zone) for zone in text.get("zone", blank)])
     return found
 
 
-def _numbers(column: Any) -> np.ndarray:
-    return np.asarray(pandas().to_numeric(column, errors="coerce"), dtype=np.float64)
+def _numbers(texts: np.ndarray) -> np.ndarray:
+    """Texts of digits as numbers, NaN where they are empty."""
+    return np.where(texts == "", "nan", texts).astype(np.float64)
 
 
-def _minutes(zones: Any) -> np.ndarray:
-    """Offsets from UTC as they are written: Z, UTC, +02:00, -0330, +01."""
-    zones = zones.str.upper().replace({"Z": "+00", "UTC": "+00", "GMT": "+00"})
-    parts = zones.str.extract(r"^([+-])(\d{2}):?(\d{2})?$")
-    minutes = 60.0 * _numbers(parts[1]) + np.nan_to_num(_numbers(parts[2]))
-    return np.where(parts[0] == "-", -minutes, minutes)
+def _minutes(zone: str) -> float:
+    """An offset from UTC as it is written, Z, UTC, +02:00, -0330, +01; NaN where there is none."""
+    if not zone or zone[0] not in "+-":
+        return 0.0 if zone else np.nan
+    digits = zone[1:].replace(":", "")
+    minutes = 60.0 * int(digits[:2]) + int(digits[2:] or 0)
+    return -minutes if zone[0] == "-" else minutes
 
 
 def _times(fields: dict[str, np.ndarray]) -> np.ndarray:

@@ -33,23 +33,28 @@ _IN_PYTHON = (
 
 
 class TableTransformer(TransformerMixin, BaseEstimator):
-    """Columns of text, true and false, percent and currencies, and missing values, coded as numbers.
+    """Columns of text, true and false, percent and currencies, dates, and missing values, coded as numbers.
 
     The coding is that of the command line (`Schema`): numbers stay as they are, Boolean values become 0 and 1, and text
-    is one column of 0 and 1 for each level, or one for two levels. Columns with one value are left out. With `impute` a
+    is one column of 0 and 1 for each level, or one for two levels. A date becomes a number of days, with the seasons
+    that its times allow as points on circles: the time of day, the day of the week, the time of year. Columns with one
+    value are left out. With `impute` a
     missing number becomes the median of the others, with a further column that says where, and a missing level is a
     level of its own. Everything is learned from the rows of `fit`.
 
     A pipeline predicts for every row, so that rows which cannot be coded, with a level that was not there in `fit` or a
     missing value, are refused as by `kosambi predict --on-bad-row error`; "skip" and "flag" have no counterpart. Ask
-    `faults` which they are, and leave them out. Dates are refused with a remedy, as on the command line.
+    `faults` which they are, and leave them out.
 
     Arguments:
         impute: whether to fill in missing inputs.
         categorical: names of columns that are categories although they look like numbers.
         drop: names of columns to leave out.
+        dates: "calendar" for the seasons of dates too, "days" for the number alone.
+        date_format: how dates of some columns are written that can be read in two ways, by name: "day-first",
+            "month-first", "year-first", or a format of `strptime`, such as "%d.%m.%y".
 
-    After `fit`: `schema_`, `notes_` (what was done that is not plain, also warned of), `feature_names_in_`,
+    After `fit`: `schema_`, `notes_` (what was done; what is not plain is warned of too), `feature_names_in_`,
     `n_features_in_`.
 
     >>> import pandas as pd
@@ -80,7 +85,8 @@ class TableTransformer(TransformerMixin, BaseEstimator):
         """Learn what the columns of a data frame are; `y` is not looked at.
 
         Raises:
-            InputError: missing values without `impute`, dates, columns that look like identifiers, or none that varies.
+            InputError: missing values without `impute`, dates that can be read in two ways, columns that look like
+                identifiers, or none that varies.
         """
         del y
         raw = _as_table(X)
@@ -108,7 +114,7 @@ class TableTransformer(TransformerMixin, BaseEstimator):
                 layouts=layouts_of(raw, table, given),
                 dates=self.dates,
             )
-        read = date_notes(schema.columns, raw)
+        read = date_notes(schema.columns, raw, given)
         self.schema_, self.notes_ = (
             schema,
             tuple(_in_words(n) for n in (*notes, *schema.notes, *(n.text for n in read))),
