@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-soak test-oldest fuzz audit lint style types quick-tests format docs test-reproduction reproduce reproduce-quick clean
+.PHONY: help demo test test-slow test-soak test-oldest fuzz audit lint style types quick-tests format docs docs-offline test-reproduction reproduce reproduce-quick clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -118,6 +118,14 @@ format: $(VENV)/.dev-installed ## rewrite the code in the house style
 
 docs: $(VENV)/.docs-installed ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The npm package of MathJax is data here: its script and fonts are copied, nothing of it is run.
+$(VENV)/mathjax/package: | $(BIN)/python
+	mkdir -p $(@D)
+	cd $(@D) && npm pack --silent mathjax@3.2.2 && tar -xzf mathjax-3.2.2.tgz
+
+docs-offline: $(VENV)/.docs-installed $(VENV)/mathjax/package ## the same with MathJax inside, for readers without a network; needs npm
+	MATHJAX=$(VENV)/mathjax/package NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove everything that make made
 	rm -rf $(VENV) .venv-oldest .venv-audit fuzz-*.kosambi site demo reproduction/output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

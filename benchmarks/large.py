@@ -2,14 +2,15 @@
 
 python -m benchmarks.large --out large.json [--tables rivals growth] [--only kin40k] [--methods kosambi svgp ...]
 
-* rivals: kin40k, protein, covtype (two classes) and nycflights (Student-t noise), nine tenths of the rows
-  (`default_rng(0).permutation`) and as many test rows as are left, 4000 at most. kosambi: the estimators with their
-  defaults. svgp: GPyTorch's with 1024 points (`reproduction.comparison.variational`), which has as long as kosambi took
-  in this run, or `--limit` seconds. GPBoost: its Vecchia approximation, and the one with inducing points
+* rivals: kin40k, protein, covtype (two classes), nycflights (Student-t noise) and bike_hour (counts, negative
+  binomial), nine tenths of the rows (`default_rng(0).permutation`) and as many test rows as are left, 4000 at most.
+  kosambi: the estimators with their defaults. coordinates: the same without neighbours, where `--methods` names it.
+  svgp: GPyTorch's with 1024 points (`reproduction.comparison.variational`), which has as long as kosambi took in this
+  run, or `--limit` seconds. GPBoost: its Vecchia approximation, and the one with inducing points
   (`gp_approx="full_scale_vecchia"`), Matérn-5/2 with a lengthscale for each column, defaults otherwise; it takes no
   limit of time, and is stopped after `--patience` times as long. Each in a new process with nothing compiled: seconds
-  of the fit, test NLL of the standardised target, RMSE or share of wrong labels, coverage of 95 % intervals, highest
-  memory.
+  of the fit, test NLL of the standardised target (of the counts as they are), RMSE or share of wrong labels, coverage
+  of 95 % intervals, highest memory.
 * growth: kosambi's defaults on simulated data with eight columns, N from 10³ to 10⁶: seconds, memory, the slope of
   log seconds over log N above 10⁴, and a picture beside the JSON.
 
@@ -33,19 +34,33 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
+import kosambi as ko
 from benchmarks.learning import LARGE, measure, rows_of
 from kosambi import ProjectedLangevinRegressor
 from kosambi.calibration import label_scores, number_scores
 from reproduction.comparison import variational
 from reproduction.comparison.data import Part
+from reproduction.comparison.scores import normal_latent
 from reproduction.store import describe
 
-METHODS = {"kosambi": "kosambi", "svgp": "gpytorch", "gpboost_vecchia": "gpboost", "gpboost_vif": "gpboost"}
+METHODS = {
+    "kosambi": "kosambi",
+    "coordinates": "kosambi",
+    "svgp": "gpytorch",
+    "gpboost_vecchia": "gpboost",
+    "gpboost_vif": "gpboost",
+}
 """What is compared, and the package that it needs."""
-CASES = (*LARGE, ("nycflights", "student_t"))
+USUAL = [method for method in METHODS if method != "coordinates"]
+CASES = (*LARGE, ("nycflights", "student_t"), ("bike_hour", "negative_binomial"))
 POINTS = 1024
 """Of the sparse variational process."""
-GPBOOST = {"labels": "bernoulli_logit", "gaussian": "gaussian", "student_t": "t"}
+GPBOOST = {
+    "labels": "bernoulli_logit",
+    "gaussian": "gaussian",
+    "student_t": "t",
+    "negative_binomial": "negative_binomial",
+}
 """Its names of the likelihoods."""
 APPROXIMATIONS = {"gpboost_vecchia": "vecchia", "gpboost_vif": "full_scale_vecchia"}
 NODES = 200
@@ -68,8 +83,8 @@ def split(name: str) -> tuple[Part, Part]:
 def rival(name: str, likelihood: str, method: str, limit: float) -> dict[str, Any]:
     """Seconds and scores of another library."""
     train, test = split(name)
-    is_binary = likelihood == "labels"
-    location, scale = (0.0, 1.0) if is_binary else (float(np.mean(train.y)), float(np.std(train.y)))
+    is_binary, is_count = likelihood == "labels", likelihood == "negative_binomial"
+    location, scale = (0.0, 1.0) if is_binary or is_count else (float(np.mean(train.y)), float(np.std(train.y)))
     train = Part(train.x, (train.y - location) / scale)
     target = (test.y - location) / scale
     began = time.perf_counter()
@@ -81,6 +96,8 @@ def rival(name: str, likelihood: str, method: str, limit: float) -> dict[str, An
         found = variational.predictor(trained, noise)(test.x)
         if is_binary:
             return {"seconds": seconds, **of_labels(np.asarray(found.probability), target)}
+        if is_count:
+            return {"seconds": seconds, "nll": -float(np.mean(found.log_density(target)))}
         scores = number_scores(target, found.mean, found.log_density(target), found.interval(0.95))
         return {"seconds": seconds, **renamed(scores)}
     import gpboost
@@ -94,9 +111,16 @@ def rival(name: str, likelihood: str, method: str, limit: float) -> dict[str, An
     )
     model.fit(y=train.y)
     seconds = time.perf_counter() - began
-    if likelihood == "student_t":
+    if is_count or likelihood == "student_t":
         latent = model.predict(gp_coords_pred=test.x, predict_var=True, predict_response=False)
-        noise, degrees = model.get_aux_pars(format_pandas=False)
+        numbers = model.get_aux_pars(format_pandas=False)
+    if is_count:
+        # Its number is the size r of a variance μ + μ²/r.
+        counts = ko.likelihoods.NegativeBinomial(1.0 / float(numbers[0]))
+        found = normal_latent(counts, latent["mu"], np.sqrt(latent["var"]))
+        return {"seconds": seconds, "nll": -float(np.mean(found.log_density(target)))}
+    if likelihood == "student_t":
+        noise, degrees = numbers
         return {"seconds": seconds, **of_tails(latent["mu"], np.sqrt(latent["var"]), noise, degrees, target)}
     found = model.predict(gp_coords_pred=test.x, predict_var=not is_binary, predict_response=True)
     if is_binary:
@@ -169,8 +193,8 @@ def one(case: list[str]) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         if case[0] == "growth":
             found = grown(int(case[1]))
-        elif case[2] == "kosambi":
-            found = measure(case[0], case[1], 10**9, 1)[0]
+        elif METHODS[case[2]] == "kosambi":
+            found = measure(case[0], case[1], 10**9, 1, n_neighbors="auto" if case[2] == "kosambi" else 0)[0]
         else:
             found = rival(case[0], case[1], case[2], float(case[3]))
     return found | {"gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
@@ -223,8 +247,9 @@ def compare(options: argparse.Namespace) -> list[dict[str, Any]]:
                 continue
             if method == "kosambi" and options.limit == 0.0:
                 limit = found["seconds"]
+            error = found.get("error", np.nan)
             print(
-                f"{name:<10}{method:<17}{found['seconds']:8.1f} s  NLL {found['nll']:8.4f}  error {found['error']:.4f} "
+                f"{name:<10}{method:<17}{found['seconds']:8.1f} s  NLL {found['nll']:8.4f}  error {error:.4f} "
                 f" coverage {found.get('coverage', np.nan):.3f}  {found['gigabytes']:.1f} GB",
                 flush=True,
             )
@@ -251,7 +276,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--tables", nargs="+", default=["rivals", "growth"], choices=["rivals", "growth"])
     parser.add_argument("--only", default="", help="data sets with this in their name")
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--methods", nargs="+", default=USUAL, choices=list(METHODS))
     parser.add_argument("--limit", type=float, default=0.0, help="seconds of svgp; as many as kosambi took when 0")
     parser.add_argument("--patience", type=float, default=3.0, help="how many times as long GPBoost may take")
     parser.add_argument("--most", type=int, default=GROWTH[-1], help="rows of the largest fit of the growth")

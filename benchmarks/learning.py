@@ -58,7 +58,9 @@ def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
     return read(name)
 
 
-def measure(name: str, likelihood: str, number: int, repeats: int = 2) -> list[dict[str, Any]]:
+def measure(
+    name: str, likelihood: str, number: int, repeats: int = 2, n_neighbors: str | int = "auto"
+) -> list[dict[str, Any]]:
     """Fits of `number` rows each, one after the other in this process."""
     x, y = rows_of(name)
     if likelihood == "ordinal":
@@ -73,11 +75,12 @@ def measure(name: str, likelihood: str, number: int, repeats: int = 2) -> list[d
         train, test = order[:number], order[number : number + 4000]
         model: Any
         if likelihood == "labels":
-            model = ProjectedLangevinClassifier()
+            model = ProjectedLangevinClassifier(n_neighbors=n_neighbors)
         elif likelihood == "ordinal":
-            model = ProjectedLangevinClassifier(Ordinal(np.linspace(-1.0, 1.0, len(np.unique(y)) - 1)))
+            grade = Ordinal(np.linspace(-1.0, 1.0, len(np.unique(y)) - 1))
+            model = ProjectedLangevinClassifier(grade, n_neighbors=n_neighbors)
         else:
-            model = ProjectedLangevinRegressor(likelihood)
+            model = ProjectedLangevinRegressor(likelihood, n_neighbors=n_neighbors)
         began = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -18,7 +18,8 @@ from kosambi.target.modes import Modes
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # Results are written by the experiments; a decision may name what it replaced.
-PAGES = sorted(page for page in [ROOT / "README.md", *DOCS.glob("*.md")] if page.name != "results.md")
+HOW_TO = sorted(DOCS.glob("how_to/*.md"))
+PAGES = sorted(page for page in [ROOT / "README.md", *DOCS.glob("*.md"), *HOW_TO] if page.name != "results.md")
 OWNERS = {
     "FitReport": [ko.FitReport],
     "basis": [ko.basis.AbstractBasis, ko.RitzBasis, ko.PointBasis],
@@ -90,7 +91,7 @@ def pages_of(entry) -> set[str]:
 
 
 def test_every_page_is_in_the_menu():
-    pages = [*DOCS.glob("*.md"), *DOCS.glob("adr/*.md"), *DOCS.glob("tutorials/*.py")]
+    pages = [*DOCS.glob("*.md"), *HOW_TO, *DOCS.glob("adr/*.md"), *DOCS.glob("tutorials/*.py")]
     assert pages_of(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]) == {
         str(page.relative_to(DOCS)) for page in pages
     }
@@ -122,7 +123,55 @@ def test_the_build_knows_which_public_names_the_reference_lacks():
         "standard deviation",
     ],
 )
-def test_usual_terms_are_found_in_the_guide_and_the_glossary(term):
-    for page in ("guide.md", "glossary.md"):
-        text = " ".join((DOCS / page).read_text().split())
-        assert term.lower() in text.lower(), page
+def test_usual_terms_are_found_in_the_how_to_pages_and_the_glossary(term):
+    for pages in (HOW_TO, [DOCS / "glossary.md"]):
+        text = " ".join(" ".join(page.read_text() for page in pages).split())
+        assert term.lower() in text.lower(), pages[0].name
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
+def test_a_how_to_page_begins_with_its_question_and_an_example_that_stands_alone(page):
+    title, question, *_ = page.read_text().split("\n\n")
+    assert title.startswith("# ")
+    assert question.startswith("*")
+    assert question.endswith("?*")
+    language, code = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)[0]
+    assert language == "python"
+    assert "import" in code
+    assert len(page.read_text().splitlines()) <= 250
+
+
+def load(name: str):
+    """One of the hooks of the build, which are no package."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / "_extensions" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_mathjax_is_put_into_the_site_where_its_package_is_named(tmp_path, monkeypatch):
+    mathjax = load("mathjax")
+    remote = yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.BaseLoader)["extra_javascript"]
+    config = {"extra_javascript": remote, "site_dir": str(tmp_path / "site")}
+    monkeypatch.delenv("MATHJAX", raising=False)
+    assert mathjax.on_config(config)["extra_javascript"] == remote
+    assert any(script.endswith(mathjax.SCRIPT) for script in remote)
+    for part in (mathjax.SCRIPT, f"{mathjax.FONTS}/a.woff", "LICENSE"):
+        (tmp_path / "package" / part).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "package" / part).write_text(part)
+    monkeypatch.setenv("MATHJAX", str(tmp_path / "package"))
+    scripts = mathjax.on_config(config)["extra_javascript"]
+    assert not [script for script in scripts if "://" in script]
+    mathjax.on_post_build(config)
+    for part in (mathjax.SCRIPT, f"{mathjax.FONTS}/a.woff"):
+        assert (tmp_path / "site" / mathjax.HOME / part).read_text() == part
+    assert (tmp_path / "site" / scripts[-1]).is_file()
+
+
+def test_pictures_of_tutorials_are_in_the_gallery():
+    shown = (DOCS / "gallery.md").read_text()
+    for tutorial, pictures in load("pictures").KEPT.items():
+        assert (DOCS / "tutorials" / f"{tutorial}.py").is_file()
+        for picture in pictures.values():
+            assert (DOCS / "images" / picture).is_file(), picture
+            assert f"images/{picture})](tutorials/{tutorial}.py)" in shown, picture

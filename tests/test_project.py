@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -18,9 +19,9 @@ PAGES = [str(page.relative_to(ROOT)) for page in sorted([ROOT / "README.md", *(R
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
-def code_blocks(page: Path) -> str:
-    """The Python code of a page, blocks joined in order, so that later ones may use what earlier ones made."""
-    return "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE))
+def code_blocks(page: Path, language: str = "python") -> str:
+    """The code of a page, blocks joined in order, so that later ones may use what earlier ones made."""
+    return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", cases([page for page in PAGES if code_blocks(ROOT / page)], quick=["README.md"]))
@@ -28,6 +29,14 @@ def test_code_in_the_documentation_runs(page, tmp_path):
     command = [sys.executable, "-W", "error", "-c", code_blocks(ROOT / page)]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+    # Commands come after the code that makes their tables.
+    if commands := code_blocks(ROOT / page, "sh"):
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        shell = ["sh", "-e", "-c", commands]
+        result = subprocess.run(
+            shell, cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
+        )
+        assert result.returncode == 0, result.stderr
 
 
 def test_the_readme_example_is_short_and_prints():

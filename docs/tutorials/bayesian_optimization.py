@@ -102,7 +102,7 @@ print(prior.kernel, likelihood)
 # %% [markdown]
 # ## Other ways to choose
 #
-# `UpperConfidenceBound(posterior, beta)` is the mean and `beta` standard deviations. `thompson` takes the maximum of one
+# `UpperConfidenceBound(posterior, deviations)` is the mean and that many standard deviations. `thompson` takes the maximum of one
 # function drawn from the posterior, a way to choose several inputs at once. `KnowledgeGradient` asks how much the best
 # *mean* will rise, which suits noisy measurements. All are maximised in the same way.
 
@@ -115,6 +115,11 @@ for acquisition in (
     print(f"{type(acquisition).__name__:22s} next at {float(top.x[0]):6.1f} degrees")
 
 # %% [markdown]
-# In several columns, with a regressor that is begun from its last fit (`warm_start=True`), and beside BoTorch: `examples/bayesian_optimization.py` and
-# `benchmarks/optimization.py` in the repository; figures are in
-# [decision 38](../adr/0038-new-data-and-acquisition.md).
+# ## What to take away
+#
+# - Begin with inputs that cover the box, and say in `priors` what is known of the scale; few rows cannot.
+# - Inducing points on a grid let `condition` add rows in closed form; learn hyperparameters again now and then.
+# - In several columns, with a regressor that is begun from its last fit (`warm_start=True`), and beside BoTorch:
+#   `examples/bayesian_optimization.py` and `benchmarks/optimization.py` in the repository; figures are in
+#   [decision 38](../adr/0038-new-data-and-acquisition.md).
+# - [Bayesian optimisation](../how_to/bayesian_optimization.md) lists all acquisition functions.

@@ -72,3 +72,13 @@ print("log density of both:", model.predict_log_density(new, mean).round(2), "an
 
 # %%
 print(model.fit_report_)
+
+# %% [markdown]
+# The first latent function, quick, moves both outputs in opposite directions; the second, slow, moves mostly the humidity.
+# That is how the rows were made: a common wave with opposite signs, and a drift of the humidity.
+#
+# ## What to take away
+#
+# - `y` with several columns is one model of all of them; NaN is a cell that was not observed.
+# - It pays where outputs go together and some cells are missing, or where a question is about several outputs at once.
+# - [Several outputs](../how_to/several_outputs.md) has the model and its limits (Gaussian noise, some thousand cells).

@@ -108,5 +108,10 @@ whole = ko.infer(jax.random.key(0), prior, likelihood, X, y, **options)
 print("largest difference of the means:", np.abs(later.predict(X).mean - whole.predict(X).mean).max())
 
 # %% [markdown]
-# Other likelihoods than the Gaussian are conditioned by their sampler, which begins at the present draws. More in the
-# [guide](../guide.md#new-data-condition).
+# Other likelihoods than the Gaussian are conditioned by their sampler, which begins at the present draws.
+#
+# ## What to take away
+#
+# - `partial_fit` and `condition` add rows without a new search; the order of rows does not matter.
+# - A warning about points or hyperparameters, or errors that grow, are the sign for `fit` with `warm_start=True`.
+# - [New data](../how_to/new_data.md).

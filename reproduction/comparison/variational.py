@@ -135,6 +135,8 @@ def predictor(trained: Trained, likelihood: str) -> Callable[[np.ndarray], Predi
         observed = ko.likelihoods.Gaussian(noise.noise.detach().sqrt().item())
     elif likelihood == "student_t":
         observed = ko.likelihoods.StudentT(noise.deg_free.detach().item(), noise.noise.detach().sqrt().item())
+    elif likelihood == "negative_binomial":
+        observed = ko.likelihoods.NegativeBinomial(noise.raw_dispersion.detach().exp().item())
 
     def predict(x: np.ndarray) -> Prediction:
         means, deviations = [], []
@@ -182,6 +184,8 @@ def _likelihood(name: str, learned: Any) -> Any:
 
     if name == "bernoulli":
         return gpytorch.likelihoods.BernoulliLikelihood().double()
+    if name == "negative_binomial":
+        return _counts()
     if name == "gaussian":
         noise = gpytorch.likelihoods.GaussianLikelihood().double()
         if learned is not None:
@@ -197,6 +201,23 @@ def _likelihood(name: str, learned: Any) -> Any:
     student.raw_deg_free.requires_grad_(False)
     student.noise = float(learned.scale) ** 2
     return student
+
+
+def _counts() -> Any:
+    """Counts of mean e^f and variance e^f + α e^{2f}, α learned, which GPyTorch does not have; its own quadrature."""
+    import gpytorch
+    import torch
+
+    class NegativeBinomial(gpytorch.likelihoods.likelihood._OneDimensionalLikelihood):
+        def __init__(self) -> None:
+            super().__init__()
+            self.raw_dispersion = torch.nn.Parameter(torch.tensor(float(np.log(0.5)), dtype=torch.float64))
+
+        def forward(self, function_samples: Any, *_: Any, **__: Any) -> Any:
+            odds = function_samples + self.raw_dispersion
+            return torch.distributions.NegativeBinomial(torch.exp(-self.raw_dispersion), logits=odds)
+
+    return NegativeBinomial()
 
 
 def batches(number: int, size: int, seed: int) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import numpy as np
 from kosambi._core.checks import as_count, check_key
 from kosambi._core.programs import split
 from kosambi._core.progress import Progress
+from kosambi._core.threads import in_threads
 from kosambi._core.types import ArrayLike, Key
 from kosambi.basis import AbstractBasis
 from kosambi.errors import InputError
 from kosambi.inference import infer
 from kosambi.learning import HyperparameterDraws
-from kosambi.likelihoods import Gaussian
+from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import AveragedPosterior, Posterior
 from kosambi.priors import AbstractPrior, GaussianProcess
 from kosambi.samplers.run import is_for_closed_form
@@ -83,14 +85,19 @@ def average(
     share = -(-total // number)
     # In closed form particles are cheap. Chains need as many as the run of the point estimate had, whose programs are
     # there; some of them are kept.
-    components = []
+    models = list(zip(draws.priors, draws.likelihoods, keys, strict=True))
+    size = share if is_closed else max(share, point.num_particles)
+    kept = np.linspace(0, size - 1, share).round().astype(int)
     with Progress(progress) as show:
-        for k, (prior, likelihood, own) in enumerate(zip(draws.priors, draws.likelihoods, keys, strict=True)):
-            show.update("models with drawn hyperparameters", k, number)
-            size = share if is_closed else max(share, point.num_particles)
-            found = infer(own, prior, likelihood, x, y, num_particles=size, progress=False, **given)
-            kept = np.linspace(0, size - 1, share).round().astype(int)
-            components.append(found if size == share else found.some(kept))
+        show.update("models with drawn hyperparameters", 0, number)
+        done = itertools.count(1)
+
+        def one(model: tuple[AbstractPrior, AbstractLikelihood, Key]) -> Posterior:
+            found = infer(model[2], model[0], model[1], x, y, num_particles=size, progress=False, **given)
+            show.update("models with drawn hyperparameters", next(done), number)
+            return found if size == share else found.some(kept)
+
+        components = in_threads(one, models)
     return AveragedPosterior(point, tuple(components), draws)
 
 

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from jax.random import fold_in
 
-from kosambi._core.checks import as_count, as_inputs, check_key, is_traced
+from kosambi._core.checks import as_inputs, check_key, is_traced
+from kosambi._core.long_tables import frozen
 from kosambi._core.precision import public
 from kosambi._core.programs import split
 from kosambi._core.progress import Clock, Interruption, Progress
-from kosambi._core.types import Array, ArrayLike, Key
-from kosambi.basis import AbstractBasis, InducingBasis, NystromBasis, PointBasis, RitzBasis, inducing
+from kosambi._core.room import USUAL, Room, give_back
+from kosambi._core.types import ArrayLike, Key
+from kosambi.basis import AbstractBasis, PointBasis, inducing
+from kosambi.choices import as_basis_class, as_method, as_prior, finished, num_neighbors_of, with_background
 from kosambi.errors import InputError
 from kosambi.kernels import AbstractKernel
 from kosambi.learning import Selection, select_inducing
 from kosambi.learning.chosen_points import beside_neighbors_of, points_among
+from kosambi.learning.memory import Memory, Size
 from kosambi.learning.num_neighbors import (
     NEAR_ROWS_GAUSSIAN,
     PROCESS_FROM,
-    are_replicated,
     as_neighbors,
     beside_neighbors,
-    enough_neighbors,
     may_be_process,
     of_all_rows,
 )
@@ -34,24 +35,16 @@ from kosambi.outputs.stacking import as_rows, is_matrix, without_neighbors
 from kosambi.posterior import Posterior
 from kosambi.posterior.carried import carried
 from kosambi.posterior.doubled import scores_beside
-from kosambi.priors import AbstractPrior, GaussianProcess, GaussianRandomElement
+from kosambi.priors import AbstractPrior
 from kosambi.samplers import AbstractSampler, sample
 from kosambi.samplers.run import is_for_closed_form
 from kosambi.sources import AbstractRowSource
-from kosambi.streaming import check_arguments, infer_source
+from kosambi.streaming import within
 from kosambi.target import Target
-from kosambi.target.neighbors import DEFAULT, NEIGHBORS
+from kosambi.target.neighbors import NEIGHBORS
 
-BASES: dict[str, Any] = {
-    "point": PointBasis,
-    "ritz": RitzBasis,
-    "nystrom": NystromBasis,
-    "inducing": InducingBasis,
-}
 # Folded into the key of the points for functions that are carried over; far from small numbers.
 _CARRIED = 2**28
-METHODS = ("greedy", "kmeans", "uniform")
-"""How inducing points are chosen among the inputs."""
 
 
 @public
@@ -84,8 +77,9 @@ def infer(
         key: a JAX random key.
         prior: a prior; a kernel stands for `GaussianProcess(kernel)`.
         likelihood: what an observation costs.
-        x: (N, D), the inputs; or a source from `kosambi.sources`, whose rows need not fit into memory and which has y
-            and weights. M coordinates then say everything: there are no neighbours.
+        x: (N, D), the inputs; or a source from `kosambi.sources`, which has y and weights. Its rows are held in memory
+            and treated as arrays are if they fit, with all that neighbours need, and M, the basis and the potential
+            were left open, or neighbours asked for. Otherwise they are read in blocks and M coordinates say everything.
         y: (N,), the observations; None for a source. (N, P) for P outputs, NaN where one was not observed: each cell
             is then a row, with the number of its output as last column, for a kernel with `Coregionalization`; with
             Gaussian noise for each output, and without neighbours. See `kosambi.outputs`.
@@ -113,8 +107,9 @@ def infer(
         background: the share, between 0 and 1, of a broad background that is mixed into the measure of a
             `GaussianRandomElement`; see `GaussianRandomElement.with_background`.
         precision: "float64", "float32" or "tf32" for the steps of the sampler; see `sample`.
-        max_memory: bytes, or text such as "2GB", that the process may take with a source; half of the machine's when
-            None. Blocks of rows and the sample that is learned from follow it; `report.stream` says what was used.
+        max_memory: bytes, or text such as "2GB", that the process may take; with a source half of the machine's when
+            None, and for arrays no limit. Blocks of rows and how many points there are beside neighbours follow it, and
+            whether rows are held; `report.stream` says what was used.
         progress: whether to show a progress line; None shows it on a terminal.
         on_interrupt: what Ctrl-C does, "raise" or "return"; see `sample`.
         mesh: from `kosambi.parallel.mesh`, devices for the steps of the sampler; see `sample`.
@@ -130,66 +125,85 @@ def infer(
     """
     if is_traced((key, prior, x, y)):
         raise InputError("`infer` compiles its own loops and cannot run inside `jit`. Call it outside.")
-    key_points, key_sample = split(check_key(key), 2)
-    clock = Clock()
     if not isinstance(likelihood, AbstractLikelihood):
         raise InputError(
             f"`infer` needs a likelihood from `kosambi.likelihoods` third. Got {type(likelihood).__name__}. "
             "A cost of your own is `Custom(cost)`."
         )
-    if isinstance(x, AbstractRowSource):
-        near = None if num_neighbors in ("auto", 0) else num_neighbors
-        given = {"y": y, "weights": weights, "num_neighbors": near, "initial": initial, "mesh": mesh}
-        usual = {"precision": (precision, "float64"), "on_interrupt": (on_interrupt, "raise")}
-        given |= {name: None if value == default else value for name, (value, default) in usual.items()}
-        check_arguments(likelihood, potential, given)
-        chosen_prior = _with_background(_as_prior(prior), background)
-        if isinstance(basis, AbstractBasis):
-            number = inducing.as_num_inducing("num_inducing", num_inducing)
-            coordinates: Any = _finished(basis, chosen_prior, number, inducing_points, background)
-        else:
-            coordinates = _as_basis_class(basis, chosen_prior)
-        return infer_source(
-            key,
-            chosen_prior,
-            likelihood,
-            x,
-            coordinates,
-            num_inducing=num_inducing,
-            inducing_points=inducing_points,
-            potential=potential,
-            sampler=sampler,
-            num_particles=num_particles,
-            max_memory=max_memory,
-            progress=progress,
-        )
-    if max_memory is not None:
-        raise InputError("`max_memory` is for rows of a source from `kosambi.sources`. Leave it out, or give one as x.")
-    if y is None:
+    is_source = isinstance(x, AbstractRowSource)
+    if y is None and not is_source:
         raise InputError("`infer` needs observations `y` beside x. Only a source from `kosambi.sources` has its own.")
+    arguments: dict[str, Any] = {
+        "num_inducing": num_inducing,
+        "inducing_points": inducing_points,
+        "basis": basis,
+        "potential": potential,
+        "num_neighbors": num_neighbors,
+        "weights": weights,
+        "sampler": sampler,
+        "num_particles": num_particles,
+        "initial": initial,
+        "background": background,
+        "precision": precision,
+        "progress": progress,
+        "on_interrupt": on_interrupt,
+        "mesh": mesh,
+    }
+    if is_source or max_memory is not None:
+        return within(walked, max_memory, key, prior, likelihood, x, y, arguments)
+    return walked(key, prior, likelihood, x, y, **arguments)
+
+
+@public
+def walked(
+    key: Key,
+    prior: AbstractPrior | AbstractKernel,
+    likelihood: AbstractLikelihood,
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    num_inducing: int | str | None = "auto",
+    inducing_points: str | ArrayLike = "greedy",
+    basis: str | type[AbstractBasis] | AbstractBasis = "auto",
+    potential: str = "auto",
+    num_neighbors: int | str | None = "auto",
+    weights: ArrayLike | None = None,
+    sampler: str | AbstractSampler = "auto",
+    num_particles: int = 100,
+    initial: ArrayLike | Posterior | None = None,
+    background: float | None = None,
+    precision: str = "float64",
+    progress: bool | None = None,
+    on_interrupt: str = "raise",
+    mesh: Any = None,
+    memory: Memory | None = None,
+) -> Posterior:
+    """`infer` for rows in memory; `memory` is what its arrays may take, if that is limited."""
+    key_points, key_sample = split(check_key(key), 2)
+    clock = Clock()
     if is_matrix(y):
         likelihood, x, y, weights = as_rows(likelihood, x, y, weights)
         num_neighbors = without_neighbors(num_neighbors, potential, len(y), NEAR_ROWS_GAUSSIAN)
-    x = as_inputs("x", x)
+    x = frozen(as_inputs("x", x))
     # Before anything is computed, so that a wrong argument is heard of at once.
     Interruption(on_interrupt)
     observations = likelihood.check(y)
-    chosen_prior = _with_background(_as_prior(prior), background)
+    chosen_prior = with_background(as_prior(prior), background)
     chosen_prior.kernel.check_inputs(np.asarray(x))
     asked = as_neighbors("num_neighbors", num_neighbors)
     is_near = potential == NEIGHBORS or (isinstance(asked, int) and asked > 0)
     number = inducing.as_num_inducing("num_inducing", num_inducing, allow_none=is_near)
     selection, near = None, 0
     if isinstance(basis, AbstractBasis):
-        chosen_basis = _finished(basis, chosen_prior, number, inducing_points, background)
-        near = _neighbors(asked, potential, False, chosen_prior, likelihood, x)
+        chosen_basis = finished(basis, chosen_prior, number, inducing_points, background)
+        near = num_neighbors_of(asked, potential, False, chosen_prior, likelihood, x)
     else:
-        kind = PointBasis if number == 0 and basis == "auto" else _as_basis_class(basis, chosen_prior)
+        kind = PointBasis if number == 0 and basis == "auto" else as_basis_class(basis, chosen_prior)
         if number == 0 and kind is not PointBasis:
             raise InputError('`num_inducing=0` needs `basis="point"`: other bases have no form without points.')
-        how = _as_method(inducing_points, number, x, is_near)
+        how = as_method(inducing_points, number, x, is_near)
         is_open = number == "auto" and isinstance(how, str)
-        near = _neighbors(asked, potential, is_open and kind is PointBasis, chosen_prior, likelihood, x)
+        near = num_neighbors_of(asked, potential, is_open and kind is PointBasis, chosen_prior, likelihood, x)
         is_left_open = asked == "auto" and (is_open or number == "all") and kind is PointBasis
         has_no_start = (initial is None or isinstance(initial, Posterior)) and is_for_closed_form(sampler)
         can_be_process = (
@@ -208,19 +222,23 @@ def infer(
                 selection, is_open = of_all_rows(len(x), clock.seconds, selection), False
                 chosen_basis = kind(chosen_prior, x[:0])
             elif is_open and near:
-                own, seen = np.asarray(x), np.asarray(observations)
-                rows = beside_neighbors_of(key_points, chosen_prior, likelihood, own, seen, near, has_no_start)
+                given = chosen_prior, likelihood, np.asarray(x), np.asarray(observations)
+                rows = beside_neighbors_of(key_points, *given, near, has_no_start, memory)
                 chosen_basis = kind(chosen_prior, x[rows])
             else:
                 chosen_basis = kind(chosen_prior, points_among(key_points, chosen_prior, x, number, how, selection))
         if near or potential == NEIGHBORS:
             show.update("neighbours")
             potential = NEIGHBORS
-        count = near if potential == NEIGHBORS else None
-        target = Target(chosen_basis, likelihood, x, observations, potential, weights=weights, num_neighbors=count)
+        options: dict[str, Any] = {"weights": weights}
+        if potential == NEIGHBORS:
+            options |= {"num_neighbors": near, "room": _room(memory, x.shape, near, chosen_basis, likelihood)}
+        target = Target(chosen_basis, likelihood, x, observations, potential, **options)
         if not isinstance(basis, AbstractBasis) and is_open and target.neighborhood is not None:
-            share = 1.0 - np.sum(np.square(target.neighborhood.psi)) / np.sum(chosen_prior.variance(x))
-            selection = beside_neighbors(rows, near, float(share), clock.seconds)
+            share = 1.0 - target.neighborhood.explained / float(np.sum(chosen_prior.variance(x)))
+            selection = beside_neighbors(rows, near, share, clock.seconds)
+    if memory is not None:
+        give_back()
     begin = carried(fold_in(key_points, _CARRIED), initial, target) if isinstance(initial, Posterior) else initial
     how_drawn: dict[str, Any] = {"initial": begin, "precision": precision, "progress": progress}
     how_drawn |= {"on_interrupt": on_interrupt, "mesh": mesh}
@@ -241,85 +259,15 @@ def infer(
     return posterior
 
 
-def _as_prior(prior: object) -> AbstractPrior:
-    if isinstance(prior, AbstractPrior):
-        return prior
-    if isinstance(prior, AbstractKernel):
-        return GaussianProcess(prior)
-    raise InputError(
-        f"`infer` needs a prior or a kernel second. Got {type(prior).__name__}. "
-        "For example `kosambi.kernels.Matern52(lengthscale=0.5)`."
-    )
-
-
-def _with_background(prior: AbstractPrior, background: float | None) -> AbstractPrior:
-    if background is None:
-        return prior
-    if not isinstance(prior, GaussianRandomElement):
-        raise InputError(
-            f"`background` is for a `GaussianRandomElement`. A `{type(prior).__name__}` has its full variance "
-            "everywhere. Leave it out."
-        )
-    return prior.with_background(background)
-
-
-def _finished(
-    basis: AbstractBasis, prior: AbstractPrior, number: int | str, inducing_points: Any, background: float | None
-) -> AbstractBasis:
-    if number != "auto" or not (isinstance(inducing_points, str) and inducing_points == "greedy"):
-        raise InputError("A finished `basis` has its inducing points. Leave out `num_inducing` and `inducing_points`.")
-    if background is not None:
-        raise InputError("A finished `basis` has its prior. Leave out `background`, or pass a basis class.")
-    if basis.prior is not prior:
-        raise InputError("`basis` was made for another prior. Pass `basis.prior` as the prior, or a basis class.")
-    return basis
-
-
-def _as_basis_class(basis: Any, prior: AbstractPrior) -> Callable[[AbstractPrior, Array], AbstractBasis]:
-    if isinstance(basis, str) and basis == "auto":
-        return RitzBasis if isinstance(prior, GaussianRandomElement) else PointBasis
-    if isinstance(basis, str) and basis in BASES:
-        return BASES[basis]
-    if isinstance(basis, type) and issubclass(basis, AbstractBasis):
-        return basis
-    names = ", ".join(f'"{name}"' for name in ("auto", *BASES))
-    raise InputError(f"`basis` must be one of {names}, a basis class, or a finished basis. Got {basis!r}.")
-
-
-def _as_method(how: Any, number: int | str, x: Array, allow_none: bool) -> str | Array:
-    """How inducing points are chosen, or the points themselves, of which there may be none if `allow_none`."""
-    if isinstance(how, str):
-        if how not in METHODS:
-            raise InputError(
-                f'`inducing_points` must be "greedy", "kmeans", "uniform", or points of shape (M, D). Got {how!r}.'
-            )
-        if isinstance(number, int) and number:
-            as_count("num_inducing", number, at_most=x.shape[0], limit_name="the number of rows of x")
-        return how
-    if number != "auto":
-        raise InputError("`inducing_points` were given, so `num_inducing` has no use. Leave out one of the two.")
-    return as_inputs("inducing_points", how, x.shape[1], allow_empty=allow_none)
-
-
-def _neighbors(
-    asked: int | str, potential: str, is_open: bool, prior: AbstractPrior, likelihood: AbstractLikelihood, x: Array
-) -> int:
-    """m, or zero for none; `is_open` says that nothing was given that would decide on the coordinates."""
-    if potential not in ("auto", NEIGHBORS):
-        if asked not in ("auto", 0):
-            raise InputError(
-                f'`num_neighbors={asked}` asks for potential="neighbors". Got potential={potential!r}. Leave out one '
-                "of the two."
-            )
-        return 0
-    if isinstance(asked, int):
-        return asked
-    enough = enough_neighbors(len(x), likelihood)
-    if potential == NEIGHBORS:
-        return enough or DEFAULT
-    # The covariance of a random element takes a sum over its measure for each pair of neighbours.
-    can = enough and is_open and isinstance(prior, GaussianProcess) and not are_replicated(np.asarray(x))
-    return enough if can else 0
+def _room(
+    memory: Memory | None,
+    shape: tuple[int, ...],
+    num_neighbors: int,
+    basis: AbstractBasis,
+    likelihood: AbstractLikelihood,
+) -> Room:
+    """What the arrays of neighbours may take of it; the usual where that is not limited."""
+    return USUAL if memory is None else memory.room(Size.of(*shape, num_neighbors, basis.size, likelihood))
 
 
 def _is_full(selection: Selection | None) -> bool:

@@ -5,10 +5,12 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import kosambi as ko
+from kosambi._core import room
+from kosambi.basis import kept_systems
 from kosambi.basis import local as local_module
 from kosambi.basis import neighbors as neighbors_module
 from kosambi.basis.local import LocalSystems, Rows, local_conditionals
-from kosambi.basis.neighbors import Cells, Nearest, find_neighbors, row_order
+from kosambi.basis.neighbors import Cells, Nearest, nearest_before, row_order
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2.0, 2.0, (60, 2))
@@ -38,11 +40,11 @@ def test_zero_has_one_sign():
 def test_earlier_neighbors_against_all_distances(columns):
     x = RNG.normal(size=(700, columns))
     order = RNG.permutation(700)
-    found = find_neighbors(x, order, np.arange(700), 9)
+    found = nearest_before(x[order], np.arange(700), 9)
     for place in (0, 1, 5, 9, 10, 350, 699):
         before = order[:place]
         nearest = before[np.argsort(cdist(x[order[place]][None], x[before])[0])[:9]]
-        assert sorted(found.neighbors[place][found.present[place] > 0]) == sorted(nearest)
+        assert sorted(order[found[place][found[place] >= 0]]) == sorted(nearest)
 
 
 def test_a_tree_is_asked_where_many_columns_fill_few_dimensions():
@@ -81,9 +83,9 @@ def test_cells_with_fewer_points_than_are_asked_for():
     assert all(sorted(each) == list(range(40)) for each in found)
 
 
-@pytest.mark.parametrize("kept", [2**30, 2**9], ids=["double", "single"])
-def test_systems_that_are_kept_serve_other_precisions(kept, monkeypatch):
-    monkeypatch.setattr(local_module, "KEPT_NUMBERS", kept * 8)
+@pytest.mark.parametrize("most", [2**30, 0], ids=["double", "single"])
+def test_systems_that_are_kept_serve_other_precisions(most, monkeypatch):
+    monkeypatch.setattr(kept_systems, "DOUBLE_UP_TO", most)
     prior = PRIORS["process"]
     basis = ko.PointBasis(prior, X[:6])
     psi = np.asarray(basis.whitened_mean(X))
@@ -93,13 +95,38 @@ def test_systems_that_are_kept_serve_other_precisions(kept, monkeypatch):
     for precision in (np.ones(60), RNG.uniform(0.0, 5.0, size=60)):
         found = systems.conditionals(precision)
         right = local_conditionals(prior, rows._replace(precision=precision), X[:10], psi[:10], index)
-        digits = {"atol": 1e-12} if kept == 2**30 else {"atol": 1e-5}
+        digits = {"atol": 1e-12} if most else {"atol": 1e-5}
         for one, other in zip(found[:3], right[:3], strict=True):
             np.testing.assert_allclose(one, other, **digits)
 
 
+@pytest.mark.parametrize("most", [2**30, 0], ids=["double", "single"])
+def test_how_many_systems_are_kept_changes_no_digit(most, monkeypatch):
+    """In batches of four, the last of which has rows of the one before, and blocks of eight."""
+    monkeypatch.setattr(kept_systems, "DOUBLE_UP_TO", most)
+    monkeypatch.setattr(local_module, "_NUMBERS", 4 * 7 * (6 + 7))
+    monkeypatch.setattr(room, "FEWEST_ROWS", 8)
+    monkeypatch.setattr(room, "MOST_ROWS", 8)
+    psi = np.asarray(ko.PointBasis(PRIORS["process"], X[:6]).whitened_mean(X))
+    index = np.argsort(cdist(X[:23], X), axis=1)[:, 1:8].astype(np.int32)
+    index[3, 5:] = -1
+    given = PRIORS["process"], Rows(X, psi, np.ones(60)), X[:23], psi[:23], index
+    whole = LocalSystems(*given, room.Room(kept=2**20), keep=True)
+    some = LocalSystems(*given, room.Room(kept=3 * 4 * 7 * 8 * (4 if most == 0 else 8)), keep=True)
+    for precision in (np.ones(60), RNG.uniform(0.0, 5.0, size=60)):
+        right = whole.conditionals(precision)
+        parts = list(some.blocks(precision))
+        assert [(part.start, part.stop) for part, _ in parts] == [(0, 8), (8, 16), (16, 23)]
+        for name in ("weights", "variance", "psi"):
+            found = np.concatenate([getattr(each, name) for _, each in parts])
+            np.testing.assert_allclose(found, getattr(right, name), rtol=0.0, atol=1e-15)
+        assert sum(each.num_cut for _, each in parts) == right.num_cut
+    assert len(some._kept.gram) == 12
+    assert len(whole._kept.gram) == 20
+
+
 def test_single_precision_is_not_kept_for_precise_observations(monkeypatch):
-    monkeypatch.setattr(local_module, "KEPT_NUMBERS", 2**12)
+    monkeypatch.setattr(kept_systems, "DOUBLE_UP_TO", 0)
     prior = PRIORS["process"]
     psi = np.asarray(ko.PointBasis(prior, X[:6]).whitened_mean(X))
     index = np.argsort(cdist(X[:10], X), axis=1)[:, 1:8]
@@ -129,13 +156,14 @@ def test_the_host_solves_what_an_accelerator_cannot(monkeypatch):
 
 def test_rows_that_are_all_equal_have_earlier_neighbors():
     order = np.arange(200)
-    found = find_neighbors(np.zeros((200, 3)), order, order, 10)
-    assert np.all(found.neighbors[found.present > 0] < np.repeat(order, found.present.sum(axis=1).astype(int)))
-    assert found.present.sum() > 0.9 * (10 * 200 - 55)
+    found = nearest_before(np.zeros((200, 3)), order, 10)
+    present = found >= 0
+    assert np.all(found[present] < np.repeat(order, present.sum(axis=1)))
+    assert present.sum() > 0.9 * (10 * 200 - 55)
 
 
 def test_no_neighbors_and_no_inputs():
-    assert find_neighbors(X, np.arange(60), np.arange(60), 0).neighbors.shape == (60, 0)
+    assert nearest_before(X, np.arange(60), 0).shape == (60, 0)
     assert Nearest(X).query(X[:0], 5).shape == (0, 5)
     assert Nearest(X[:3]).query(X[:2], 5).shape == (2, 3)
 

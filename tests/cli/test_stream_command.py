@@ -101,9 +101,9 @@ def test_a_long_table_is_fitted_and_predicted_as_a_stream(cli, path, table, tmp_
 
 def test_what_a_stream_cannot_have_is_refused(cli, path, tmp_path):
     common = ("fit", path, "--target", "y", "--out", tmp_path / "run")
-    for options in (("--memory", "much"), ("--memory", "2GB", "--max-rows", 10), ("--memory", "2GB", "--neighbors", 5)):
+    for options in (("--memory", "much"), ("--memory", "2GB", "--max-rows", 10), ("--process-id", 0)):
         assert cli(*common, *options).exit_code == 2
-    for options in (("--process-id", 0), ("--distributed", "--max-rows", 10)):
+    for options in (("--distributed", "--max-rows", 10), ("--distributed", "--neighbors", 5)):
         assert cli(*common, *options).exit_code == 2
     assert cli(*common, "--distributed", "--coordinator", "nowhere").exit_code == 3
     assert "needed for" in cli(*common, "--memory", "1MB", "--impute", "--no-report").output

@@ -10,7 +10,9 @@ import pytest
 import kosambi as ko
 from kosambi._core.journal import Book
 from kosambi.errors import FileError, InputError
+from kosambi.learning import memory as sizes
 from kosambi.sources import ArraySource, BlockSource, ParquetSource, memory, passes, sweeps
+from kosambi.streaming import held
 from kosambi.streaming import rows as streaming_rows
 
 RNG = np.random.default_rng(0)
@@ -128,6 +130,39 @@ def test_steps_over_all_rows_go_on(cut, tmp_path, monkeypatch):
     monkeypatch.setattr(streaming_rows, "EVEN", 0.0)
     monkeypatch.setattr(streaming_rows, "LARGEST_PARETO_K", -np.inf)
     check("poisson", cut, tmp_path / "fit", 15)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["gaussian", pytest.param("labels", marks=pytest.mark.slow)])
+def test_rows_that_are_held_go_on_with_the_memory_that_there_was(name, cut, tmp_path, monkeypatch):
+    """Learned hyperparameters, neighbours, sites; in a second process other programs take other memory."""
+    model, source = case(name, learned=True)
+    model.set_params(n_neighbors=6)
+    monkeypatch.setattr(held, "BLOCK", 256)
+    truth = found(model.fit(source, max_memory="3GB"))
+    assert model.report_.stream.is_held
+    cut.begin()
+    place, looks = tmp_path / "fit", []
+
+    def resident():
+        looks.append(None)
+        return 10**9 + 10**7 * len(looks)
+
+    for module in (held, sizes):
+        monkeypatch.setattr(module, "resident", resident)
+    assert is_same(found(model.fit(source, max_memory="3GB", checkpoint=place)), truth)
+    total = cut.count
+    assert looks
+    for most in np.unique(np.linspace(1, total - 1, 4 if name == "gaussian" else 8).astype(int)):
+        cut.begin(int(most))
+        with pytest.raises(Stop):
+            model.fit(source, max_memory="3GB", checkpoint=place)
+        cut.begin()
+        looks.clear()
+        assert is_same(found(model.fit(source, max_memory="3GB", checkpoint=place)), truth)
+        # What was looked at before is not looked at again.
+        assert most < total // 2 or not looks
+        assert not place.exists()
 
 
 def begun(model, source, place, cut, most=6):

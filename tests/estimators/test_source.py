@@ -9,6 +9,7 @@ import pytest
 import kosambi as ko
 from kosambi.errors import InputError
 from kosambi.sources import ArraySource, BlockSource
+from kosambi.streaming import held
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([5.0 + 2.0 * RNG.normal(size=900), 1e4 * RNG.normal(size=900)])
@@ -38,6 +39,57 @@ def test_a_source_is_learned_from_as_the_same_rows_are(likelihood):
     assert streamed.report_.stream.num_rows == 900
 
 
+@pytest.mark.parametrize(
+    "options", [{"n_neighbors": 8, "n_inducing": 10}, {"n_inducing": "auto"}], ids=["near", "open"]
+)
+@pytest.mark.parametrize("weights", [None, np.arange(300) % 3.0], ids=["", "weights"])
+def test_rows_that_are_held_are_learned_from_as_arrays_are(options, weights):
+    model, plain = (ko.ProjectedLangevinRegressor(hyperparameters="evidence", n_samples=10, **options) for _ in "ab")
+    whole = (X[:300], Y[:300]) if weights is None else (X[:300], Y[:300], weights)
+    halves = [tuple(array[part] for array in whole) for part in (slice(0, 170), slice(170, 300))]
+    model.fit(BlockSource(lambda: iter(halves), columns=["a", "b"]))
+    plain.fit(X[:300], Y[:300], weights)
+    np.testing.assert_array_equal(model.predict(pd.DataFrame(X[:20], columns=["a", "b"])), plain.predict(X[:20]))
+    np.testing.assert_array_equal(model.x_mean_, plain.x_mean_)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert model.report_.stream.is_held
+
+
+def labelled():
+    y = np.where(F > 0.0, 7.0, 3.0)[:120]
+    options = {"kernel": KERNEL, "hyperparameters": None, "n_inducing": 4, "n_neighbors": 3, "n_samples": 8}
+    return y, lambda: ko.ProjectedLangevinClassifier(**options)
+
+
+def test_labels_of_rows_that_are_held():
+    y, new = labelled()
+    model, plain = new().fit(ArraySource(X[:120], y)), new().fit(X[:120], y)
+    assert model.classes_.tolist() == [3, 7]
+    np.testing.assert_array_equal(model.predict_proba(X[:9]), plain.predict_proba(X[:9]))
+
+
+@pytest.mark.slow
+def test_labels_by_name_and_labels_with_a_limit_of_memory():
+    y, new = labelled()
+    source = ArraySource(X[:120], (y > 5).astype(float))
+    source.labels = ("few", "many")
+    assert set(new().fit(source).predict(X[:9])) == {"few", "many"}
+    limited, plain = new().fit(X[:120], y.astype(int), max_memory="64GB"), new().fit(X[:120], y)
+    np.testing.assert_array_equal(limited.predict_proba(X[:9]), plain.predict_proba(X[:9]))
+    assert limited.report_.stream.is_held
+
+
+def test_arrays_with_too_little_memory_are_read_in_blocks(monkeypatch):
+    """The same model with coordinates alone, from the sample, which is all rows here."""
+    options = {"kernel": KERNEL, "hyperparameters": None, "n_samples": 10}
+    monkeypatch.setattr(held, "_MATRICES", 10**9)
+    model = ko.ProjectedLangevinRegressor(**options).fit(X, Y, max_memory="8GB")
+    assert not model.report_.stream.is_held
+    assert "in memory they would take" in model.report_.stream.reason
+    right = ko.ProjectedLangevinRegressor(**options, n_neighbors=0).fit(ArraySource(X, Y), max_memory="8GB")
+    np.testing.assert_allclose(model.predict(X[:9]), right.predict(X[:9]), rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_a_regressor_learns_hyperparameters_from_the_sample(tmp_path):
     model = ko.ProjectedLangevinRegressor(n_inducing=40).fit(BlockSource(lambda: iter([(X, Y)]), columns=["a", "b"]))
@@ -61,9 +113,8 @@ def test_a_classifier_has_the_values_of_y_as_classes():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n_neighbors": 5}, "near rows would have to be in memory"),
-        ({"n_inducing": "all"}, "cannot be had with a source"),
-        ({"hyperparameters": "average"}, "a source has many"),
+        ({"n_inducing": "all"}, "cannot be had where rows are read in blocks"),
+        ({"hyperparameters": "average", "n_inducing": 5}, "are read in blocks"),
     ],
 )
 def test_what_a_source_cannot_have_is_refused(options, words):
@@ -75,8 +126,8 @@ def test_what_a_source_has_is_not_given_twice():
     source = ArraySource(X, Y)
     with pytest.raises(InputError, match="`y` cannot be given"):
         ko.ProjectedLangevinRegressor().fit(source, Y)
-    with pytest.raises(InputError, match="`max_memory` is for a source"):
-        ko.ProjectedLangevinRegressor().fit(X, Y, max_memory="2GB")
+    with pytest.raises(InputError, match="`max_memory` is for one output"):
+        ko.ProjectedLangevinRegressor().fit(X, np.column_stack([Y, Y]), max_memory="2GB")
     with pytest.raises(InputError, match="one class only"):
         ko.ProjectedLangevinClassifier().fit(ArraySource(X, np.ones(900)))
     with pytest.raises(InputError, match=r"row 3 .*Poisson"):

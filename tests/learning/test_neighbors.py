@@ -9,11 +9,11 @@ import scipy.stats
 from scipy.spatial.distance import cdist
 
 import kosambi as ko
+from kosambi.basis.neighbors import nearest_before
 from kosambi.learning import neighbors as neighbors_module
 from kosambi.learning import without_points
 from kosambi.learning.conditionals import batch_evidence
 from kosambi.learning.layout import Model, lay_out
-from kosambi.learning.neighbors import find_neighbors
 
 k, lk = ko.kernels, ko.likelihoods
 RNG = np.random.default_rng(3)
@@ -24,16 +24,12 @@ MODEL = Model(PRIOR.kernel, PRIOR.mean, lk.Gaussian(0.3))
 LAYOUT = lay_out(MODEL)
 
 
-def arrays(neighbors, x, y, counts):
-    rows = np.concatenate([neighbors.neighbors, neighbors.targets[:, None]], axis=1)
-    present = np.concatenate([neighbors.present, np.ones((len(rows), 1))], axis=1)
-    return x[rows], y[rows], present, counts[rows]
-
-
 def everything(number, counts=None, x=X, y=Y):
     order = np.random.default_rng(0).permutation(len(x))
-    found = find_neighbors(x, order, np.arange(len(x)), number)
-    return arrays(found, x, y, np.ones(len(x)) if counts is None else counts)
+    found = nearest_before(x[order], np.arange(len(x)), number)
+    rows = order[np.column_stack([np.maximum(found, 0), np.arange(len(x))])]
+    present = np.column_stack([found >= 0, np.ones(len(x))])
+    return x[rows], y[rows], present, (np.ones(len(x)) if counts is None else counts)[rows]
 
 
 @pytest.mark.parametrize("columns", [2, 20], ids=["tree", "exhaustive"])
@@ -41,12 +37,12 @@ def test_neighbors_against_all_distances(columns):
     x = np.random.default_rng(1).normal(size=(300, columns))
     order = np.random.default_rng(2).permutation(300)
     targets = np.array([0, 1, 5, 100, 250, 299])
-    found = find_neighbors(x, order, targets, 6)
-    for place, rows, present in zip(targets, found.neighbors, found.present, strict=True):
+    found = nearest_before(x[order], targets, 6)
+    for place, near in zip(targets, found, strict=True):
         before = order[:place]
         nearest = before[np.argsort(cdist(x[order[place]][None], x[before])[0])[:6]]
-        assert sorted(rows[present > 0]) == sorted(nearest)
-        assert present.sum() == min(6, place)
+        assert sorted(order[near[near >= 0]]) == sorted(nearest)
+        assert np.sum(near >= 0) == min(6, place)
 
 
 def test_with_all_earlier_rows_the_sum_is_the_evidence():
@@ -176,7 +172,7 @@ def test_near_and_far_rows_against_all_distances():
     rng = np.random.default_rng(3)
     x, order = rng.normal(size=(900, 2)), rng.permutation(900)
     targets = np.array([5, 70, 400, 899])
-    found = neighbors_module._near_and_far(x, order, targets)
+    found = neighbors_module._near_and_far(x[order], order, targets)
     assert found.neighbors.shape == (4, 24)
     for row, place in enumerate(targets):
         own = found.neighbors[row][found.present[row] > 0]

@@ -7,10 +7,10 @@ import pytest
 import kosambi as ko
 from kosambi.learning import at_points as at_points_module
 from kosambi.learning import points as points_module
-from kosambi.learning.dense import SiteEvaluator
 from kosambi.learning.layout import Model, lay_out
 from kosambi.learning.points import PointEvaluator
 from kosambi.learning.rows import Block
+from kosambi.learning.site_evaluator import SiteEvaluator
 from kosambi.learning.starts import usual_limits
 from tests.cases import cases
 from tests.likelihoods.table import CASES, SEVERAL

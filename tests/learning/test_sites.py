@@ -8,10 +8,10 @@ import scipy.special
 import scipy.stats
 
 import kosambi as ko
-from kosambi.learning import dense, sites
-from kosambi.learning.dense import SiteEvaluator, settled
+from kosambi.learning import dense, site_evaluator, sites
 from kosambi.learning.layout import Model, lay_out
 from kosambi.learning.rows import Block, choose_blocks
+from kosambi.learning.site_evaluator import SiteEvaluator, settled
 from tests.cases import cases
 from tests.likelihoods.table import CASES, SEVERAL
 
@@ -144,6 +144,20 @@ def test_gradient_against_finite_differences(name):
             assert slope[i] == pytest.approx(difference, rel=0.01 if case.likelihood.is_convex else 0.05, abs=0.02)
 
 
+def test_a_density_that_is_drawn_from_is_rough_by_less_than_a_hundredth():
+    y, vector = np.resize(CASES["Bernoulli"].y, 24).astype(float), at_given(CASES["Bernoulli"].likelihood)
+    with jax.enable_x64(True):
+        right, held = (evaluator(CASES["Bernoulli"].likelihood, y) for _ in range(2))
+        held.hold(vector, None)
+        for seed in range(5):
+            other = vector + 0.5 * np.random.default_rng(seed).normal(size=len(vector))
+            found = held.value(other)
+            assert found != right(other)[0]
+            assert found == pytest.approx(right(other)[0], abs=0.01)
+            # Whatever was asked before.
+            assert held.value(other) == found
+
+
 def test_an_outlier_has_a_site_that_says_nothing_and_the_gradient_knows():
     y = np.sin(X[:, 0])
     y[3] = 30.0
@@ -248,7 +262,7 @@ def test_the_bound_on_an_accelerator_is_that_of_the_host(name, monkeypatch):
         gram, mean = np.array(PRIOR.covariance(X), order="F"), np.full(24, 0.1)
         curvature = settled(likelihood, gram, mean, y, counts)[0].curvature
         assert np.any(curvature < -0.01) == (name == "outliers")
-        monkeypatch.setattr(dense, "is_for_device", lambda _: True)
+        monkeypatch.setattr(site_evaluator, "is_for_device", lambda _: True)
         found, slope = evaluator(likelihood, y, counts=counts)(vector)
     assert found == pytest.approx(right, abs=1e-7)
     np.testing.assert_allclose(slope, right_slope, atol=1e-5)

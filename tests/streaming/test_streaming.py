@@ -11,6 +11,7 @@ from kosambi.errors import InputError
 from kosambi.sources import ArraySource, BlockSource, memory
 from kosambi.target import stream
 from kosambi.target.corrected_term import CorrectedTerm
+from kosambi.target.normal_sums import GramSum, RootSum
 from kosambi.target.stream_newton import StreamPotential
 
 RNG = np.random.default_rng(3)
@@ -189,8 +190,6 @@ def test_points_are_chosen_from_the_sample(small_blocks):
     [
         ({"y": np.ones(N)}, "`y` cannot be given with a source"),
         ({"weights": np.ones(N)}, "`weights` cannot be given"),
-        ({"num_neighbors": 5}, "near rows would have to be in memory"),
-        ({"potential": "neighbors"}, "near rows would have to be in memory"),
         ({"precision": "float32"}, "need float64"),
         ({"initial": np.ones((2, 2))}, "around the mode"),
         ({"num_inducing": "all"}, '"all"` cannot be had'),
@@ -217,18 +216,17 @@ def test_likelihoods_without_a_sum_over_rows_or_with_two_signs_are_refused(likel
         ko.infer(KEY, PRIOR, likelihood, ArraySource(X, np.ones(N)), num_inducing=5)
 
 
-def test_memory_is_for_sources_only():
-    with pytest.raises(InputError, match="`max_memory` is for rows of a source"):
-        ko.infer(KEY, PRIOR, ko.likelihoods.Gaussian(0.1), X, F, max_memory="2GB")
-    with pytest.raises(InputError, match="needs observations"):
-        ko.infer(KEY, PRIOR, ko.likelihoods.Gaussian(0.1), X)
+def test_arrays_need_observations_beside_them():
+    for limit in (None, "2GB"):
+        with pytest.raises(InputError, match="needs observations"):
+            ko.infer(KEY, PRIOR, ko.likelihoods.Gaussian(0.1), X, max_memory=limit)
 
 
 def test_points_that_say_the_same_leave_nothing_undefined():
     """A normal matrix without full rank, by both ways."""
     rows = np.random.default_rng(0).normal(size=(50, 4)) @ np.diag([1.0, 1e-9, 1.0, 1.0])
     rows[:, 2] = rows[:, 0]
-    for kind in (stream.GramSum, stream.RootSum):
+    for kind in (GramSum, RootSum):
         total = kind(3)
         total.add(rows[:30])
         total.add(rows[30:])

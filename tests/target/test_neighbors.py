@@ -6,7 +6,8 @@ import pytest
 import scipy.stats
 
 import kosambi as ko
-from kosambi.target import data_terms, device_rounds, neighborhood, sites
+from kosambi._core import room
+from kosambi.target import device_rounds, least_squares, neighborhood, neighbors, sites
 from kosambi.target.host_newton import HostPotential
 from kosambi.target.marginal_term import MarginalTerm
 from tests.cases import cases
@@ -229,15 +230,39 @@ def test_features_in_single_precision(monkeypatch):
     assert np.max(np.abs(np.sqrt(found[0].variance) / deviation - 1.0)) < 0.05
 
 
+@pytest.mark.parametrize("name", ["gaussian", "logit", "heavy"])
+def test_how_much_memory_there_is_changes_no_digit_that_matters(name, monkeypatch):
+    """Blocks of 16 rows, systems one by one, of which eight, or none, are kept, and sums over blocks."""
+    likelihood, y = (lk.Gaussian(0.2), Y) if name == "gaussian" else LIKELIHOODS[name]
+    basis, weights = basis_of(PRIORS["process"]), np.where(np.arange(N) % 11 == 0, 0.0, 1.5)
+    options = {"weights": weights, "num_neighbors": 7}
+    right = ko.Target(basis, likelihood, X, y, "neighbors", **options)
+    w = RNG.normal(size=(4, basis.size))
+    monkeypatch.setattr(room, "FEWEST_ROWS", 16)
+    monkeypatch.setattr(neighbors, "IN_BLOCKS", 0)
+    for kept in (0, 2 * 8 * 7 * 8 * 8):
+        limited = ko.Target(basis, likelihood, X, y, "neighbors", room=room.Room(0, kept), **options)
+        for one, other in zip(limited.value_and_gradient(w), right.value_and_gradient(w), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
+        assert limited.neighborhood.report == right.neighborhood.report
+        for field in ("psi", "precision", "location"):
+            one, other = (getattr(target.neighborhood, field) for target in (limited, right))
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    narrow = ko.Target(basis, likelihood, X, y, "neighbors", room=room.Room(features=0), **options)
+    assert narrow.neighborhood.psi.dtype == np.float32
+    difference = np.abs(narrow.potential(w) - right.potential(w))
+    assert np.all((difference > 0) & (difference < 1e-2))
+
+
 def test_least_squares_in_blocks_of_rows(monkeypatch):
     rng = np.random.default_rng(2)
     psi, error, precision = rng.normal(size=(90, 7)), rng.normal(size=90), rng.uniform(size=90)
     precision[::9] = 0.0
-    whole = data_terms.least_squares(psi, error, precision, 1.5)
-    monkeypatch.setattr(data_terms, "IN_BLOCKS", 1)
+    whole = least_squares.least_squares(psi, error, precision, 1.5)
+    monkeypatch.setattr(least_squares, "IN_BLOCKS", 1)
     for rows in (16, 40, 200):
-        monkeypatch.setattr(data_terms, "_ROWS_OF_A_BLOCK", rows)
-        part = data_terms.least_squares(psi, error, precision, 1.5)
+        monkeypatch.setattr(least_squares, "_ROWS_OF_A_BLOCK", rows)
+        part = least_squares.least_squares(psi, error, precision, 1.5)
         np.testing.assert_allclose(part.root.T @ part.root, whole.root.T @ whole.root, atol=1e-12)
         np.testing.assert_allclose(part.root.T @ part.aim, whole.root.T @ whole.aim, atol=1e-12)
         assert float(part.constant) == pytest.approx(float(whole.constant), rel=1e-12)

@@ -20,7 +20,7 @@ def is_traced(value: object) -> bool:
 
 
 def as_float_array(name: str, value: ArrayLike) -> Array:
-    """`value` copied to a contiguous float64 NumPy array, or as it is under a trace."""
+    """`value` copied to a contiguous float64 NumPy array, or as it is under a trace; what nobody can write to stays."""
     if is_traced(value):
         return jax.numpy.asarray(value)
     if np.ma.is_masked(value):
@@ -35,6 +35,8 @@ def as_float_array(name: str, value: ArrayLike) -> Array:
     try:
         if given.dtype.kind not in "biufO":
             raise TypeError(given.dtype)
+        if _is_frozen(given):
+            return given
         # A copy, so that nobody changes what an object holds by writing to the array it was made from.
         return np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
@@ -44,10 +46,24 @@ def as_float_array(name: str, value: ArrayLike) -> Array:
         ) from error
 
 
+def _is_frozen(array: np.ndarray) -> bool:
+    """Whether this is a contiguous float64 array whose numbers no array can write to."""
+    if array.dtype != np.float64 or not array.flags.c_contiguous or type(array) is not np.ndarray:
+        return False
+    own: object = array
+    while isinstance(own, np.ndarray) and not own.flags.writeable:
+        own = own.base
+    return own is None
+
+
 def check_finite(name: str, array: Array) -> None:
     """Refuse NaN and infinity, saying how many there are and in which rows."""
     if is_traced(array):
         return
+    # One sum, since next to always all is well.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(array)):
+            return
     bad = ~np.isfinite(array)
     if bad.any():
         rows = np.unique(np.nonzero(np.atleast_1d(bad))[0])

@@ -23,6 +23,8 @@ import numpy as np
 from kosambi.errors import FileError
 
 Arrays = tuple[np.ndarray | None, ...]
+# Bytes of an array that is not copied for its digest.
+_LARGE = 2**20
 
 
 @runtime_checkable
@@ -204,5 +206,6 @@ def digest_of(values: Sequence[Any]) -> str:
     for value in values:
         array = np.asarray(value)
         found.update(f"{array.dtype.str}{array.shape}".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
+        # Of a large array its own memory, and no copy.
+        found.update(np.ascontiguousarray(array).reshape(-1).data if array.nbytes > _LARGE else array.tobytes())
     return found.hexdigest()

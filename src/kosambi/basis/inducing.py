@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core import long_tables
 from kosambi._core.checks import as_count, as_inputs, check_key, is_traced
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import compiled, public
@@ -144,13 +145,16 @@ def kmeans(key: Key, x: ArrayLike, num_inducing: int) -> Int[np.ndarray, " M"]:
     x, num_inducing = _checked(x, num_inducing)
     distinct, counts, num_inducing = _distinct_rows("kmeans", x, num_inducing)
     seed = int(jax.random.randint(check_key(key), (), 0, np.iinfo(np.int32).max))
-    candidates = np.asarray(x)[distinct]
+    candidates = np.asarray(x) if len(distinct) == len(x) else np.asarray(x)[distinct]
     if len(distinct) * num_inducing <= _MANY_DISTANCES:
         search = KMeans(num_inducing, n_init=1, random_state=seed)
     else:
         search = MiniBatchKMeans(num_inducing, n_init=1, random_state=seed, batch_size=_BATCH, max_iter=_EPOCHS)
     clusters = search.fit(candidates, sample_weight=counts)
-    distance = np.sum((candidates - clusters.cluster_centers_[clusters.labels_]) ** 2, axis=1)
+    distance = np.empty(len(candidates))
+    for part in long_tables.row_blocks(len(candidates)):
+        apart = candidates[part] - clusters.cluster_centers_[clusters.labels_[part]]
+        distance[part] = np.sum(apart**2, axis=1)
     # A row belongs to one cluster only, so the nearest rows of different clusters differ.
     order = np.lexsort((distance, clusters.labels_))
     _, first = np.unique(clusters.labels_[order], return_index=True)
@@ -172,11 +176,10 @@ def _checked(x: ArrayLike, num_inducing: int) -> tuple[Array, int]:
 
 def _distinct_rows(name: str, x: Array, wanted: int) -> tuple[np.ndarray, np.ndarray, int]:
     """First occurrences of the distinct rows, how often each occurs, and how many points there can be."""
-    _, first, counts = np.unique(np.asarray(x), axis=0, return_index=True, return_counts=True)
-    order = np.argsort(first)
+    first, counts = long_tables.distinct_rows(np.asarray(x))
     if wanted > len(first):
         _warn_fewer(name, len(first), wanted, "x has no more distinct rows")
-    return first[order], counts[order], min(wanted, len(first))
+    return first, counts, min(wanted, len(first))
 
 
 def _warn_fewer(name: str, got: int, wanted: int, reason: str) -> None:
@@ -280,4 +283,4 @@ def as_num_inducing(name: str, value: object, *, allow_none: bool = False) -> in
 
 def distinct_rows(x: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " M"]:
     """Where each distinct row of `x` occurs first, in that order: the points that "all" stands for."""
-    return np.sort(np.unique(np.asarray(x), axis=0, return_index=True)[1])
+    return long_tables.distinct_rows(np.asarray(x))[0]

@@ -13,6 +13,7 @@ factorisations can block XLA's threads on a CPU for good; on an accelerator in o
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -22,21 +23,18 @@ from jaxtyping import Bool, Float, Int
 
 from kosambi._core.linalg import host_blocks, one_blas_thread
 from kosambi._core.precision import compiled, lift
+from kosambi._core.room import MOST_THREADS, USUAL, Room
 from kosambi._core.threads import in_threads, platform
 from kosambi._core.types import Array
+from kosambi.basis.kept_systems import KeptSystems, is_precise
 from kosambi.priors import AbstractPrior
 
 EXPLAINED = 1e-10
 """Inputs whose residual variance is below this part of the prior variance have no use for neighbours."""
 # Rounding of features in single precision leaves so many times its unit of the prior variance.
 _ROUNDED = 8.0
-# Numbers of the features of all neighbours of one batch, and of their covariances: 2**22 float64 numbers are 32 MiB.
-_NUMBERS = 2**22
-_MOST_THREADS = 8
-KEPT_NUMBERS = 2**29
-"""Numbers of systems that may be kept: two gigabytes in single precision, which it is above half of that."""
-# What rounding to single precision may change of I + W^½RW^½, which is one at least.
-_ROUNDING_KEPT = 1e-3
+# Numbers of the features of all neighbours of one batch, and of their covariances, at most.
+_NUMBERS = 2**21
 
 
 class Rows(NamedTuple):
@@ -97,8 +95,9 @@ class LocalSystems:
     """The systems of many inputs, for precisions that change; arguments are those of `local_conditionals`.
 
     Arguments:
-        keep: whether R_{𝒩𝒩} and R_{𝒩x} of all inputs are held in memory once they are known, where they fit: they do
-            not depend on the precisions, and take longer than the rest.
+        room: how much memory batches may take, and systems that are kept.
+        keep: whether R_{𝒩𝒩} and R_{𝒩x} are held in memory once they are known, of as many inputs as fit: they do not
+            depend on the precisions, and take longer than the rest.
     """
 
     def __init__(
@@ -108,6 +107,7 @@ class LocalSystems:
         x: Float[np.ndarray, "T D"],
         psi: Float[np.ndarray, "T M"],
         index: Int[np.ndarray, "T m"],
+        room: Room = USUAL,
         keep: bool = False,
     ) -> None:
         self._rows, self._x, self._psi, self._index = rows, x, psi, index
@@ -116,20 +116,57 @@ class LocalSystems:
         self._rounding = _rounding(psi)
         with jax.enable_x64(True):
             self._prior = lift(prior)
-        numbers = number * places * (places + 1)
-        self._keeps = keep and numbers <= KEPT_NUMBERS
-        self._dtype = np.float64 if numbers <= KEPT_NUMBERS // 2 else np.float32
-        self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._batch = _batch_size(number, places, psi.shape[1], x.shape[1], room) if places and number else 1
+        self._at_once = max(1, room.rows(places + psi.shape[1]) // self._batch)
+        self._kept = KeptSystems(number, places, self._batch, room.kept) if keep else None
+
+    @property
+    def num_features(self) -> int:
+        """M."""
+        return int(self._psi.shape[1])
 
     def conditionals(self, precision: Float[np.ndarray, " N"], share: Float[np.ndarray, "T m"] | None = None) -> Local:
         """B, D and the features that are left, for the precisions of all rows."""
-        psi, index, left, variance = self._psi, self._index, self._left, self._variance
-        number, places = index.shape
+        parts = [found for _, found in self.blocks(precision, share, self._index.shape[0])]
+        return parts[0]
+
+    def blocks(
+        self,
+        precision: Float[np.ndarray, " N"],
+        share: Float[np.ndarray, "T m"] | None = None,
+        at_once: int | None = None,
+    ) -> Iterator[tuple[slice, Local]]:
+        """The same for some of the inputs at a time, in order, which need not all be held; one block if there are none.
+
+        Arguments:
+            precision: of all rows.
+            share: see `local_conditionals`.
+            at_once: batches of a block; as many as there is room for when None.
+        """
+        number, places = self._index.shape
         if not places or not number:
-            below = _num_below(left, variance, self._rounding)
-            same = np.array(psi, dtype=np.float64)
-            return Local(np.zeros((number, places)), np.maximum(left, 0.0), same, 0, below)
-        found = Local(np.zeros((number, places)), np.empty(number), np.empty(psi.shape), 0, 0)
+            yield slice(0, number), self._without_neighbors()
+            return
+        batches, step = list(host_blocks(number, self._batch)), self._at_once if at_once is None else at_once
+        for first in range(0, len(batches), step):
+            group = batches[first : first + step]
+            block = slice(first * self._batch, group[-1].stop)
+            yield block, self._block(block, group, precision, share)
+
+    def _without_neighbors(self) -> Local:
+        below = _num_below(self._left, self._variance, self._rounding)
+        same, nothing = np.array(self._psi, dtype=np.float64), np.zeros(self._index.shape)
+        return Local(nothing, np.maximum(self._left, 0.0), same, 0, below)
+
+    def _block(
+        self,
+        block: slice,
+        batches: Sequence[slice],
+        precision: Float[np.ndarray, " N"],
+        share: Float[np.ndarray, "T m"] | None,
+    ) -> Local:
+        number, psi, index, left = block.stop - block.start, self._psi, self._index, self._left
+        found = Local(np.zeros((number, index.shape[1])), np.empty(number), np.empty((number, psi.shape[1])), 0, 0)
 
         def solve(part: slice) -> None:
             near = index[part]
@@ -137,41 +174,39 @@ class LocalSystems:
             root = np.sqrt(own if share is None else own * share[part])
             # NumPy's arrays from here on: outside, JAX would compute in its own precision.
             weights, removed, explained = map(np.asarray, self._solve(part, near, root))
-            found.weights[part], found.variance[part] = weights, left[part] - removed
-            found.psi[part] = psi[part] - explained
+            # The last batch has rows of the one before, too.
+            seen = slice(max(0, block.start - part.start), None)
+            here = slice(part.start + seen.start, part.stop)
+            to = slice(here.start - block.start, here.stop - block.start)
+            found.weights[to], found.variance[to] = weights[seen], left[here] - removed[seen]
+            found.psi[to] = psi[here] - explained[seen]
 
         with one_blas_thread():
-            in_threads(solve, list(host_blocks(number, _batch_size(number, places, psi.shape[1]))), _MOST_THREADS)
-        clipped = _num_below(found.variance, variance, self._rounding)
-        return found._replace(
-            variance=np.maximum(found.variance, 0.0), num_cut=int(np.sum(~self._is_needed)), num_clipped=clipped
-        )
+            in_threads(solve, batches, MOST_THREADS)
+        clipped = _num_below(found.variance, self._variance[block], self._rounding)
+        cut = int(np.sum(~self._is_needed[block]))
+        return found._replace(variance=np.maximum(found.variance, 0.0), num_cut=cut, num_clipped=clipped)
 
     def _solve(self, part: slice, near: np.ndarray, root: np.ndarray) -> tuple[Array, Array, Array]:
         """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch."""
-        if (known := self._kept.get(part.start)) is not None and self._is_precise(known[0], root):
+        known = None if self._kept is None else self._kept.at(part)
+        if known is not None and is_precise(known[0], root):
             weights, removed = _solved(*known, root)
             return weights, removed, _mixed(weights, self._rows.psi, near)
         given = self._prior, self._rows.x[near], self._rows.psi[near]
-        if not self._keeps:
-            here = self._x[part], self._psi[part]
-            found = None if platform() == "cpu" else _on_device(*given, root, *here)
+        here = self._x[part], self._psi[part]
+        if self._kept is None and platform() != "cpu":
+            found = _on_device(*given, root, *here)
             # A system that rounding has left without a Cholesky factor, which an accelerator needs, is the host's.
-            if found is not None and np.all(np.isfinite(np.asarray(found[0]))):
+            if np.all(np.isfinite(np.asarray(found[0]))):
                 return found
-            weights, removed = _solved(*residual_blocks(*given, *here), root)
-            return weights, removed, _mixed(weights, self._rows.psi, near)
-        gram, toward = residual_blocks(*given, self._x[part], self._psi[part])
-        self._kept[part.start] = gram.astype(self._dtype, copy=False), toward.astype(self._dtype, copy=False)
-        weights, removed = _solved(gram, toward, root)
+        blocks = residual_blocks(*given, *here)
+        if self._kept is not None:
+            # Rounded as those that are kept, so that how many these are changes no digit.
+            rounded = self._kept.put(part, *blocks)
+            blocks = rounded if is_precise(rounded[0], root) else blocks
+        weights, removed = _solved(*blocks, root)
         return weights, removed, _mixed(weights, self._rows.psi, near)
-
-    def _is_precise(self, gram: np.ndarray, root: np.ndarray) -> bool:
-        """Whether what was kept has digits enough for such precisions."""
-        if gram.dtype == np.float64:
-            return True
-        most = float(np.max(np.square(root) * np.einsum("tkk->tk", gram), initial=0.0))
-        return gram.shape[1] * float(np.finfo(np.float32).eps) * most < _ROUNDING_KEPT
 
 
 def _num_below(left: np.ndarray, variance: np.ndarray, rounding: float) -> int:
@@ -184,9 +219,11 @@ def _rounding(features: Array) -> float:
     return _ROUNDED * float(np.finfo(features.dtype).eps) if features.dtype == np.float32 else 0.0
 
 
-def _batch_size(number: int, places: int, width: int) -> int:
+def _batch_size(number: int, places: int, width: int, columns: int, room: Room) -> int:
     """A power of two, so that few lengths are compiled for."""
-    size = max(1, min(number, _NUMBERS // (places * (width + places))))
+    # Features and inputs of the neighbours, with copies, and the matrices from covariances to what is solved.
+    each = 8 * places * (2 * width + 3 * columns + 7 * places)
+    size = max(1, min(number, _NUMBERS // (places * (width + places)), room.inputs(each)))
     return 2 ** int(np.log2(size))
 
 

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core.long_tables import row_blocks, row_hashes
+
 MOST_TREE_COLUMNS, MOST_TREE_DIMENSION = 15, 12.0
 """Columns up to which a k-d tree is asked, and dimensions that rows with more columns may fill for it to be."""
 MOST_EXHAUSTIVE = 50_000
@@ -55,54 +57,50 @@ def row_order(
     >>> bool(np.all(order == 3 - turned))
     True
     """
-    # Zero of either sign is one number, with one pattern of bits.
-    bits = np.ascontiguousarray(np.asarray(x, dtype=np.float64) + 0.0).view(np.uint64)
-    mixed = np.full(len(bits), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in bits.T:
-        # The finaliser of splitmix64, after each column.
-        mixed = (mixed ^ column) + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed = mixed ^ (mixed >> np.uint64(31))
+    mixed = row_hashes(x)
     number = np.arange(len(mixed))
     return np.lexsort((number, number if weights is None else weights, y, mixed))
 
 
-def find_neighbors(
-    scaled: Float[np.ndarray, "N D"], order: Int[np.ndarray, " P"], targets: Int[np.ndarray, " T"], number: int
-) -> Neighbors:
-    """The `number` nearest rows before each target.
+def nearest_before(
+    points: Float[np.ndarray, "P D"], targets: Int[np.ndarray, " T"], number: int
+) -> Int[np.ndarray, "T m"]:
+    """The places of the `number` points nearest to each target among those before it; −1 where there are no more.
 
     Arguments:
-        scaled: inputs in units of the lengthscales.
-        order: row numbers in the order of the factorisation; rows that are not in it are nobody's neighbours.
+        points: in the order of the factorisation, in units of the lengthscales.
         targets: places in that order.
         number: m.
+
+    >>> nearest_before(np.array([[0.0], [5.0], [4.0]]), np.arange(3), 2)
+    array([[-1, -1],
+           [ 0, -1],
+           [ 1,  0]], dtype=int32)
     """
-    found = np.zeros((len(targets), number), dtype=np.int64)
-    present = np.zeros((len(targets), number))
-    points = np.ascontiguousarray(scaled[order])
+    found = np.full((len(targets), number), -1, dtype=np.int32)
+    search: Nearest | None = None
     levels = np.ceil(np.log(np.maximum(targets, 1) + 1) / np.log(_GROWTH)).astype(int)
     for level in np.unique(levels) if number else ():
         which = np.flatnonzero(levels == level)
         size = min(int(np.ceil(_GROWTH ** int(level))) + 1, len(points))
+        # Two of them would take twice as much.
+        del search
         search, asked = Nearest(points[:size]), int(_MARGIN * number) + 8
         for _ in range(_RETRIES):
-            at = targets[which]
-            near = search.query(points[at], min(size, asked))
-            is_before = near < at[:, None]
-            # Stable, so that the nearest come first.
-            rank = np.argsort(~is_before, axis=1, kind="stable")[:, :number]
-            chosen, is_one = np.take_along_axis(near, rank, 1), np.take_along_axis(is_before, rank, 1)
-            found[which, : rank.shape[1]] = np.where(is_one, chosen, at[:, None])
-            present[which, : rank.shape[1]] = is_one
-            which = which[np.sum(is_one, axis=1) < np.minimum(number, at)]
+            near, too_few = search.query(points[targets[which]], min(size, asked)), []
+            for part in row_blocks(len(which)):
+                at = targets[which[part]]
+                is_before = near[part] < at[:, None]
+                # Stable, so that the nearest come first.
+                rank = np.argsort(~is_before, axis=1, kind="stable")[:, :number]
+                chosen, is_one = np.take_along_axis(near[part], rank, 1), np.take_along_axis(is_before, rank, 1)
+                found[which[part], : rank.shape[1]] = np.where(is_one, chosen, -1)
+                too_few.append(which[part][np.sum(is_one, axis=1) < np.minimum(number, at)])
+            which = np.concatenate(too_few)
             if not len(which) or asked >= size:
                 break
             asked *= 2
-    empty = present == 0
-    found[empty] = np.broadcast_to(targets[:, None], found.shape)[empty]
-    return Neighbors(order[targets], order[found], present)
+    return found
 
 
 class Nearest:
@@ -119,7 +117,7 @@ class Nearest:
             return
         # Single precision is enough around zero, and not far from it.
         self.centre = np.mean(points, axis=0)
-        near = np.ascontiguousarray((points - self.centre).astype(np.float32))
+        near = self._shifted(points)
         if len(points) > MOST_EXHAUSTIVE:
             self.search = Cells(near)
             return
@@ -128,14 +126,23 @@ class Nearest:
     def query(self, inputs: Float[np.ndarray, "Q D"], number: int) -> Int[np.ndarray, "Q k"]:
         """Numbers of the `number` points, at most as many as there are, that are nearest to each input, in order."""
         number = min(number, self.num_points)
+        found = np.empty((len(inputs), number), dtype=np.int32)
         if not len(inputs) or not number:
-            return np.zeros((len(inputs), number), dtype=np.int64)
-        if self.is_tree:
-            near = self.search.query(inputs, k=number, workers=-1)[1]
-        else:
-            shifted = np.ascontiguousarray((inputs - self.centre).astype(np.float32))
-            near = self.search.kneighbors(shifted, n_neighbors=number, return_distance=False)
-        return np.asarray(near, dtype=np.int64).reshape(len(inputs), number)
+            return found
+        if not self.is_tree:
+            found[:] = self.search.kneighbors(self._shifted(inputs), n_neighbors=number, return_distance=False)
+            return found
+        for part in row_blocks(len(inputs)):
+            # With distances, which are not wanted and take twice as much memory.
+            found[part] = self.search.query(inputs[part], k=number, workers=-1)[1].reshape(-1, number)
+        return found
+
+    def _shifted(self, points: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
+        """Around zero, in single precision."""
+        found = np.empty(points.shape, dtype=np.float32)
+        for part in row_blocks(len(points)):
+            found[part] = points[part] - self.centre
+        return found
 
 
 class Cells:
@@ -159,7 +166,7 @@ class Cells:
         del return_distance
         probed = min(PROBED, len(self.starts) - 1)
         cells = self.centres.kneighbors(inputs, probed, return_distance=False)
-        found = np.empty((len(inputs), n_neighbors), dtype=np.int64)
+        found = np.empty((len(inputs), n_neighbors), dtype=np.int32)
         # Inputs with the same nearest cell share the others for the most part: all of theirs are asked together.
         order = np.argsort(cells[:, 0], kind="stable")
         edges = np.flatnonzero(np.diff(cells[order, 0])) + 1

@@ -134,7 +134,8 @@ def fit(
         typer.Option(
             callback=checked_memory,
             metavar="SIZE",
-            help="Learn from all rows of a table of any length, read in blocks, within so much memory, such as 2GB.",
+            help="Learn from all rows of a table of any length within so much memory, such as 2GB: held if they fit, "
+            "so that near rows inform each input, and read in blocks if not.",
         ),
     ] = None,
     distributed: Annotated[
@@ -180,9 +181,11 @@ def fit(
             memory=memory,
             distributed=distributed,
         )
-        if rows.is_stream and (max_rows is not None or neighbors not in ("auto", "0")):
+        if rows.is_stream and max_rows is not None:
             name = "--distributed" if distributed else "--memory"
-            raise typer.BadParameter(f"{name} learns from all rows, without neighbours: leave out the other option.")
+            raise typer.BadParameter(f"{name} learns from all rows: leave out --max-rows.")
+        if distributed and neighbors not in ("auto", "0"):
+            raise typer.BadParameter("--distributed shares out the rows, without neighbours: leave out --neighbors.")
         where = (coordinator, num_processes, process_id)
         if not distributed and where != (None, None, None):
             raise typer.BadParameter("--coordinator, --num-processes and --process-id need --distributed.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,25 +13,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kosambi._core.checkpoints import Checkpoint, resumable
 from kosambi._core.checks import as_count
 from kosambi._core.parameters import nested_params, with_params
 from kosambi._core.precision import host_generator
 from kosambi._core.processes import check_process
 from kosambi._core.types import Array, Key
 from kosambi.errors import DataWarning, InputError
-from kosambi.estimators._fit import fitted
 from kosambi.estimators._inputs import is_near, standardised, validated
 from kosambi.estimators._learn import Settings
-from kosambi.estimators._more import begun_from, check_warm_start, with_rows
-from kosambi.estimators._resume import about, about_source, kept_key
-from kosambi.estimators._rows import extreme_cells, location_and_scale, merged, padded_inputs
-from kosambi.estimators._source import SourceModel, standardised_rows, surveyed
+from kosambi.estimators._more import check_warm_start, with_rows
+from kosambi.estimators._rows import extreme_cells, padded_inputs
 from kosambi.estimators._units import (
     check_units_of,
     in_input_units,
     in_standard_units,
-    input_units,
     is_in_input_units,
     standardizes_target,
 )
@@ -43,7 +37,6 @@ from kosambi.posterior import AveragedPosterior, Posterior, Prediction
 from kosambi.posterior.certificate import Certificate
 from kosambi.priors.functions.draws import FunctionDraws
 from kosambi.priors.functions.features import expand
-from kosambi.sources import AbstractRowSource, Survey
 
 # What keys are for, other than a fit.
 FUNCTIONS, OBSERVATIONS, COVARIANCE, MORE_ROWS = 1, 2, 3, 4
@@ -57,49 +50,27 @@ class AbstractEstimator(BaseEstimator):
 
     posterior_: Posterior
 
-    def _fit_rows(
-        self,
-        x: Float[np.ndarray, "N D"],
-        y: Float[np.ndarray, " N"],
-        weights: Float[np.ndarray, " N"],
-        likelihood: AbstractLikelihood,
-        target_units: tuple[float, float],
-        checkpoint: Any = None,
-    ) -> None:
-        settings, last = self._checked_settings(x), getattr(self, "posterior_", None)
-        rows = merged(x, y, weights)
-        self.x_mean_, self.x_scale_ = input_units(self, *location_and_scale(rows.x, rows.weights))
-        settings = self._standard(settings, likelihood, target_units)
-        names = getattr(self, "feature_names_in_", None)
-        rows = type(rows)(standardised(rows.x, self.x_mean_, self.x_scale_, names), rows.y, rows.weights)
-        if self.warm_start and last is not None and last.target.x.shape[1] == rows.x.shape[1]:
-            if checkpoint is not None:
-                raise InputError(
-                    "`checkpoint` cannot keep a fit that begins at an earlier one, which a new process does not have. "
-                    "Set `warm_start=False`, or leave `checkpoint` out."
-                )
-            settings, likelihood = begun_from(last, settings, likelihood, *target_units)
-        with resumable(checkpoint, {} if checkpoint is None else about(self, x, y, weights)):
-            key = kept_key(lambda: random_key(self.random_state))
-            self.posterior_, self.fit_report_ = fitted(key, settings, likelihood, rows, *target_units)
-        self.report_ = self.posterior_.report
-        # One of an earlier fit would be wrong.
-        self.__dict__.pop("_certificate", None)
-
     def _checked_settings(self, x: Float[np.ndarray, "N D"]) -> Settings:
         """What was asked for; a warning of cells of x that look like mistakes."""
         settings = self._settings()
         settings.check()
-        check_units_of(self)
-        check_warm_start(self.warm_start)
+        self._check_cells(x)
+        return settings
+
+    @staticmethod
+    def _check_cells(x: Float[np.ndarray, "N D"], where: str = "") -> None:
+        """Warn of cells that look like mistakes; `where` they are is said first."""
         if (note := extreme_cells(x)) is not None:
             warnings.warn(
-                f"{note} If that stands for a missing value, or is a mistake, leave the row out or repair it; if it is "
-                "right, take logarithms or ranks of the column.",
+                f"{where}{note} If that stands for a missing value, or is a mistake, leave the row out or repair it; "
+                "if it is right, take logarithms or ranks of the column.",
                 DataWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
-        return settings
+
+    def _key(self) -> Key:
+        """Of the next fit."""
+        return random_key(self.random_state)
 
     def _add_rows(
         self, x: Float[np.ndarray, "n D"], y: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
@@ -108,47 +79,6 @@ class AbstractEstimator(BaseEstimator):
         near = standardised(x, self.x_mean_, self.x_scale_, getattr(self, "feature_names_in_", None))
         key = random_key(self.random_state, MORE_ROWS)
         self.posterior_ = with_rows(key, self.posterior_, self._settings(), near, y, weights)
-        self.report_ = self.posterior_.report
-        self.__dict__.pop("_certificate", None)
-
-    def _fit_source(
-        self,
-        source: AbstractRowSource,
-        max_memory: Any,
-        check: Callable[[np.ndarray], object] | None,
-        model: Callable[[Survey], SourceModel],
-        checkpoint: Any = None,
-    ) -> None:
-        """Learn from rows that are read as a stream; `model` says what they are of, once they have been read."""
-        settings = self._settings()
-        check_units_of(self)
-        check_warm_start(self.warm_start)
-        if self.warm_start and hasattr(self, "posterior_"):
-            raise InputError("`warm_start=True` is for rows in memory. Set it to False to read a source of rows anew.")
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(source.group.together())
-            if checkpoint is not None:
-                own = Checkpoint.of(checkpoint).part(source.group)
-                stack.enter_context(resumable(own, about_source(self, source, max_memory)))
-                # One that is refused ends all of them before anything is found.
-                source.group.exchange("checkpoints", b"")
-            found = surveyed(settings, source, max_memory, check)
-            given = model(found)
-            self.n_features_in_ = len(found.x_mean)
-            if source.columns is not None:
-                self.feature_names_in_ = np.array(source.columns, dtype=object)
-            elif hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-            self.x_mean_, self.x_scale_ = input_units(self, found.x_mean, found.x_scale)
-            settings = self._standard(settings, given.likelihood, given.units)
-            found = standardised_rows(found, given.classes, self.x_mean_, self.x_scale_)
-            rows = merged(found.sample.x, found.sample.y, found.sample.weights)
-            key = kept_key(lambda: random_key(self.random_state))
-            self.posterior_, self.fit_report_ = fitted(
-                key, settings, given.likelihood, rows, *given.units, found=found, max_memory=max_memory
-            )
-            # Nobody removes a checkpoint before all have drawn.
-            source.group.exchange("the end of the fit", b"")
         self.report_ = self.posterior_.report
         self.__dict__.pop("_certificate", None)
 
@@ -167,6 +97,8 @@ class AbstractEstimator(BaseEstimator):
         return self
 
     def _settings(self) -> Settings:
+        check_units_of(self)
+        check_warm_start(self.warm_start)
         return Settings(
             self._kernel,
             self.n_inducing,

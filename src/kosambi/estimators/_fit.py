@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core.long_tables import num_distinct
 from kosambi._core.precision import host_generator
 from kosambi._core.programs import split
+from kosambi._core.room import give_back
 from kosambi._core.types import Key
 from kosambi.averaging import average
 from kosambi.basis import PointBasis, inducing
@@ -20,7 +22,7 @@ from kosambi.estimators._doubt import worse_than_constant
 from kosambi.estimators._learn import Model, Settings, learned, leaves_much, with_last_word
 from kosambi.estimators._models import in_units, prior_in_units
 from kosambi.estimators._rows import Rows, padded
-from kosambi.inference import infer
+from kosambi.inference import walked
 from kosambi.kernels import column_scales
 from kosambi.learning import FitReport
 from kosambi.learning.chosen_points import beside_neighbors_of
@@ -28,6 +30,7 @@ from kosambi.learning.held_out import kept_out, last_word
 from kosambi.learning.held_out_near import KEPT_OUT, last_word_near
 from kosambi.learning.held_out_tails import KEPT_OUT as KEPT_OUT_TAILS
 from kosambi.learning.held_out_tails import has_last_word, last_word_tails
+from kosambi.learning.memory import Memory
 from kosambi.learning.num_neighbors import (
     MOST,
     are_replicated,
@@ -53,6 +56,15 @@ MANY_ROWS = 2000
 """Rows above which closed forms are not filled up, which would be for nothing and is not cheap."""
 
 
+class Fitted(NamedTuple):
+    """What a fit has found."""
+
+    posterior: Posterior
+    report: FitReport | None
+    memory: Memory | None = None
+    """What there was of it after learning, if it is limited."""
+
+
 def fitted(
     key: Key,
     settings: Settings,
@@ -62,11 +74,14 @@ def fitted(
     scale: float,
     found: Survey | None = None,
     max_memory: object = None,
-) -> tuple[Posterior, FitReport | None]:
+    reason: str = "",
+    memory: Memory | None = None,
+) -> Fitted:
     """The posterior given `rows`, whose inputs are standardised, and how the hyperparameters were found.
 
     `likelihood` is that of standardised observations; (location, scale) is (0, 1) where there are no such. With
-    `found`, hyperparameters and points come from `rows`, a sample, and the posterior is of all rows of that stream.
+    `found`, hyperparameters and points come from `rows`, a sample, and the posterior is of all rows of that stream,
+    which are read in blocks for a `reason`; `memory` is what a fit of rows in memory may take, if that is limited.
     """
     key_learn, key_points, key_held, key_draw = split(key, 4)
     key_average = jax.random.fold_in(key, _FOR_AVERAGES)
@@ -86,6 +101,9 @@ def fitted(
     z = (filled.y - location) / scale
     limit = SUBSET if few is not None else None
     model = learned(key_learn, settings, likelihood, rows, filled, z, number or "auto", limit, num_draws)
+    if memory is not None:
+        give_back()
+        memory = memory.again(*rows.x.shape)
     points, chosen = model.points if isinstance(number, int) else None, None
     if number == 0:
         points = rows.x[:0]
@@ -95,10 +113,10 @@ def fitted(
         # Evenly spread points predict far better than greedy ones where no number of them is enough.
         if few is None:
             given = (model.prior, model.likelihood, rows.x, z[: len(rows.y)])
-            chosen = beside_neighbors_of(key_points, *given, near, is_for_closed_form(settings.sampler))
+            chosen = beside_neighbors_of(key_points, *given, near, is_for_closed_form(settings.sampler), memory)
         else:
             scaled = rows.x / column_scales(model.prior.kernel, rows.x)
-            chosen = inducing.kmeans(key_points, scaled, min(few, len(np.unique(rows.x, axis=0))))
+            chosen = inducing.kmeans(key_points, scaled, min(few, num_distinct(rows.x)))
         points = rows.x[chosen]
         if is_learned and not settings.is_restricted:
             spare = np.setdiff1d(np.arange(len(rows.y)), chosen)
@@ -119,11 +137,12 @@ def fitted(
             sampler=settings.sampler,
             num_particles=settings.n_samples,
             max_memory=max_memory,
+            reason=reason,
             progress=settings.progress,
         )
         if (note := worse_than_constant(posterior)) is not None:
             warnings.warn(note, HyperparameterWarning, stacklevel=6)
-        return posterior, model.report
+        return Fitted(posterior, model.report)
     # Neighbours are found once, among the rows as they are, and nothing is compiled for the closed form of all rows.
     is_near = near > 0 or settings.potential == NEIGHBORS
     is_plain = is_near or (isinstance(likelihood, Gaussian) and len(rows.y) > MANY_ROWS)
@@ -137,7 +156,8 @@ def fitted(
         "progress": settings.progress,
     }
     place = {"num_inducing": number} if points is None else {"inducing_points": points}
-    posterior = infer(key_draw, prior, final, data.x, data.y, initial=settings.initial, **options, **place)
+    start = settings.initial
+    posterior = walked(key_draw, prior, final, data.x, data.y, initial=start, memory=memory, **options, **place)
     if is_near and chosen is not None:
         seconds = time.perf_counter() - began
         posterior.selection = (
@@ -165,7 +185,7 @@ def fitted(
         parts = average(key_average, draws, data.x, data.y, point=whole, **options, **asked).components
         parts = parts if is_plain else tuple(_without_padding(part, rows) for part in parts)
         posterior = AveragedPosterior(posterior, parts, draws)
-    return posterior, model.report
+    return Fitted(posterior, model.report, memory)
 
 
 def _after_last_word(
@@ -219,7 +239,7 @@ def _num_neighbors(settings: Settings, likelihood: AbstractLikelihood, rows: Row
 
 
 def _at_most(asked: int, rows: Rows) -> int:
-    distinct = len(np.unique(rows.x, axis=0))
+    distinct = num_distinct(rows.x)
     if asked > distinct:
         warnings.warn(
             f"`n_inducing={asked}` is more than there are distinct rows; {distinct} are used.",

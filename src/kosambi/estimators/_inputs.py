@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from kosambi._core.long_tables import row_blocks
 from kosambi._core.processes import check_process
 from kosambi.errors import HyperparameterWarning, InputError
 from kosambi.likelihoods import AbstractLikelihood, Gaussian, HeteroscedasticGaussian
@@ -74,7 +75,11 @@ def is_near(
 
 
 def standardised(
-    x: Float[np.ndarray, "N D"], mean: Float[np.ndarray, " D"], scale: Float[np.ndarray, " D"], names: Any = None
+    x: Float[np.ndarray, "N D"],
+    mean: Float[np.ndarray, " D"],
+    scale: Float[np.ndarray, " D"],
+    names: Any = None,
+    out: Float[np.ndarray, "N D"] | None = None,
 ) -> Float[np.ndarray, "N D"]:
     """(x − mean)/scale; raises if an input lies so far out that its distance to the data is no number any more.
 
@@ -83,19 +88,27 @@ def standardised(
         mean: of each column.
         scale: of each column, positive.
         names: of the columns, for the message; None where they have none.
+        out: where to write them, which may be x itself; a new array when None.
     """
+    out = np.empty(x.shape) if out is None else out
+    for part in row_blocks(len(x)):
+        if not is_near(x[part], mean, scale).all():
+            _refuse_far(x, mean, scale, names)
+        np.divide(x[part] - mean, scale, out=out[part])
+    return out
+
+
+def _refuse_far(x: np.ndarray, mean: np.ndarray, scale: np.ndarray, names: Any) -> None:
     far = ~is_near(x, mean, scale)
-    if far.any():
-        row, column = np.argwhere(far)[0]
-        label = f"column {column}" if names is None else f"column {column} (`{names[column]}`)"
-        rows = int(far.any(axis=1).sum())
-        others = f" {rows - 1} more rows are as far out." if rows > 1 else ""
-        raise InputError(
-            f"`X` has {x[row, column]:g} in row {row}, {label}, more than {FARTHEST:g} standard deviations from the "
-            f"mean of the training rows, {mean[column]:g}: nothing can be computed there.{others} Correct these "
-            "cells, leave their rows out, or take logarithms of the column before the fit."
-        )
-    return np.ascontiguousarray((x - mean) / scale)
+    row, column = np.argwhere(far)[0]
+    label = f"column {column}" if names is None else f"column {column} (`{names[column]}`)"
+    rows = int(far.any(axis=1).sum())
+    others = f" {rows - 1} more rows are as far out." if rows > 1 else ""
+    raise InputError(
+        f"`X` has {x[row, column]:g} in row {row}, {label}, more than {FARTHEST:g} standard deviations from the "
+        f"mean of the training rows, {mean[column]:g}: nothing can be computed there.{others} Correct these "
+        "cells, leave their rows out, or take logarithms of the column before the fit."
+    )
 
 
 def check_units(y: Float[np.ndarray, " N"], scale: float) -> None:

@@ -195,8 +195,9 @@ def learned(
             progress=settings.progress,
         )
         return Model(found, likelihood, report)
-    weights = filled.weights
-    if in_units(likelihood, 0.0, 1.0) is not None and not is_coarse(rows.y):
+    # Of very many rows, which are not filled up, ones would be one more copy of everything they are compared with.
+    weights = None if filled is rows and not rows.has_weights else filled.weights
+    if weights is not None and in_units(likelihood, 0.0, 1.0) is not None and not is_coarse(rows.y):
         # Rows that occur twice with the same real number are copies. As two observations that agree to the last digit
         # they would say that there is no noise.
         weights = np.minimum(weights, 1.0)

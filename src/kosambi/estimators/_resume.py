@@ -18,7 +18,11 @@ from kosambi.sources import AbstractRowSource
 
 
 def about(
-    estimator: BaseEstimator, x: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"]
+    estimator: BaseEstimator,
+    x: Float[np.ndarray, "N D"],
+    y: Float[np.ndarray, " N"],
+    weights: Float[np.ndarray, " N"],
+    max_memory: object = None,
 ) -> dict[str, str]:
     """Digests of the rows and of an estimator's arguments, by name.
 
@@ -31,7 +35,8 @@ def about(
     """
     data = {"X": x, "y": y, "sample_weight": weights}
     names = {name: f"{'x'.join(map(str, value.shape))} {digest_of([value])}" for name, value in data.items()}
-    return names | _settings(estimator)
+    limit = {} if max_memory is None else {"max_memory": described(max_memory)}
+    return names | limit | _settings(estimator)
 
 
 def about_source(estimator: BaseEstimator, source: AbstractRowSource, max_memory: object) -> dict[str, str]:

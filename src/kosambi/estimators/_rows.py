@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.long_tables import column_groups, sorted_by_values
 from kosambi._core.precision import compiled
 from kosambi._core.programs import bucket
 from kosambi._core.types import Array
@@ -18,6 +19,10 @@ from kosambi.posterior import AveragedPosterior, Posterior
 
 EXTREME = 100.0
 """Half widths between the quartiles beyond which a cell looks like a mistake; of normal numbers none are beyond ten."""
+MOST_PADDED = 2**16
+"""Rows up to which their number is rounded up."""
+# Numbers of a table that is looked at as a whole.
+_MANY_VALUES = 2**22
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,23 +39,45 @@ class Rows:
         return bool(np.any(self.weights != 1.0))
 
 
-def merged(x: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"]) -> Rows:
+def merged(
+    x: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"], is_own: bool = False
+) -> Rows:
     """Distinct rows in a fixed order, each with the sum of its weights; rows of weight zero are left out.
 
     A row that counts twice and a row that occurs twice are the same from here on, and so are rows in another order.
+
+    Arguments:
+        x: the inputs.
+        y: the observations.
+        weights: how often each counts.
+        is_own: whether x may be written over, so that there is no second copy of it.
     """
-    used = weights > 0
-    table = np.column_stack([x[used], y[used]])
-    # Minus zero equals zero, but not as bytes.
-    distinct, where = np.unique(table + 0.0, axis=0, return_inverse=True)
-    counts = np.bincount(where.ravel(), weights=weights[used], minlength=len(distinct))
-    return Rows(np.ascontiguousarray(distinct[:, :-1]), np.ascontiguousarray(distinct[:, -1]), counts)
+    used = np.flatnonzero(weights > 0)
+    chosen = slice(None) if len(used) == len(y) else used
+    order, number = sorted_by_values(x[chosen], y[chosen])
+    counts = np.bincount(number, weights=weights[chosen])
+    # The first of each, in order.
+    first = used[order[np.concatenate([[True], np.diff(number[order]) > 0])]]
+    if is_own:
+        for column in x.T:
+            column[: len(first)] = column[first]
+        found = x[: len(first)]
+    else:
+        found = x[first]
+    # Minus zero is zero.
+    found += 0.0
+    return Rows(found, y[first] + 0.0, counts)
 
 
 def location_and_scale(
     values: Float[np.ndarray, " N *D"], weights: Float[np.ndarray, " N"]
 ) -> tuple[Float[np.ndarray, " *D"], Float[np.ndarray, " *D"]]:
     """Weighted means and standard deviations; a deviation of one where all values are equal."""
+    groups = list(column_groups(values.shape[1])) if values.ndim == 2 and values.size > _MANY_VALUES else []
+    if len(groups) > 1:
+        found = [location_and_scale(values[:, group], weights) for group in groups]
+        mean, scale = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return mean, scale
     largest = np.max(np.abs(values), axis=0, initial=0.0)
     # In units of a power of two, which changes no digit, so that squares of 1e200 and of 1e-200 are numbers.
     exponent = np.frexp(largest)[1]
@@ -71,19 +98,25 @@ def extreme_cells(x: Float[np.ndarray, "N D"]) -> str | None:
     >>> extreme_cells(x)
     'Column 0 has -999 in row 3, 212 times as far from the median as the quartiles are.'
     """
-    # Smaller by a power of two, so that differences of the largest numbers are numbers.
-    near = np.ldexp(x, -2)
-    low, middle, high = np.quantile(near, [0.25, 0.5, 0.75], axis=0)
-    half = 0.5 * (high - low)
-    with np.errstate(all="ignore"):
-        times = np.where(half > 0, np.abs(near - middle) / half, 0.0)
-    found = np.argwhere(times > EXTREME)
-    if not len(found):
+    count, farthest, cell = 0, 0.0, (0, 0)
+    for column, values in enumerate(x.T):
+        # Smaller by a power of two, so that differences of the largest numbers are numbers.
+        near = np.ldexp(values, -2)
+        low, middle, high = np.quantile(near, [0.25, 0.5, 0.75])
+        half = 0.5 * (high - low)
+        if not half > 0:
+            continue
+        with np.errstate(all="ignore"):
+            times = np.abs(near - middle) / half
+        count, row = count + int(np.sum(times > EXTREME)), int(np.argmax(times))
+        if times[row] > max(EXTREME, farthest):
+            farthest, cell = float(times[row]), (row, column)
+    if not count:
         return None
-    row, column = found[np.argmax(times[tuple(found.T)])]
-    others = f" {len(found) - 1} more cells are as far out." if len(found) > 1 else ""
+    row, column = cell
+    others = f" {count - 1} more cells are as far out." if count > 1 else ""
     return (
-        f"Column {column} has {x[row, column]:g} in row {row}, {times[row, column]:.3g} times as far from the median "
+        f"Column {column} has {x[row, column]:g} in row {row}, {farthest:.3g} times as far from the median "
         f"as the quartiles are.{others}"
     )
 
@@ -92,8 +125,11 @@ def padded(rows: Rows) -> Rows:
     """The rows with copies of the first, of weight zero, behind them, up to one of a few sizes.
 
     What was compiled for one size serves all numbers of rows that are rounded up to it, such as folds of a
-    cross-validation. At most a sixteenth of the rows is added where there are many.
+    cross-validation. At most a sixteenth of the rows is added where there are many. Very many are left as they are:
+    compiling is then the least of the work, and a copy of them is not.
     """
+    if len(rows.y) > MOST_PADDED:
+        return rows
     extra = bucket(len(rows.y)) - len(rows.y)
     return Rows(
         np.concatenate([rows.x, np.repeat(rows.x[:1], extra, axis=0)]),

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from kosambi._core.checks import as_level
 from kosambi.errors import InputError
 from kosambi.estimators._base import AbstractEstimator
+from kosambi.estimators._flows import RowModel, SourceModels, fit_rows, fit_source
 from kosambi.estimators._inputs import checked_weights, validated
 from kosambi.estimators._more import refuse_source
 from kosambi.estimators._source import SourceModel, is_source
@@ -128,28 +129,32 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         X may be a source from `kosambi.sources`, as for `ProjectedLangevinRegressor`, whose y has a number for each
         class; so is `checkpoint`.
         """
-        if is_source(X, y, sample_weight, max_memory):
-            self._fit_source(X, max_memory, None, lambda found: self._source_model(X.labels, found), checkpoint)
+        if is_source(X, y, sample_weight):
+            models = SourceModels(lambda found: self._source_model(X.labels, found), self._row_model)
+            fit_source(self, X, max_memory, None, models, checkpoint)
             return self
-        return self._fit_labels(X, y, sample_weight, None, checkpoint)
+        return self._fit_labels(X, y, sample_weight, None, checkpoint, max_memory)
 
     def _fit_labels(
-        self, X: Any, y: Any, sample_weight: Any, classes: Any, checkpoint: Any = None
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, checkpoint: Any = None, max_memory: Any = None
     ) -> ProjectedLangevinClassifier:
         """Learn from labels, of which there are `classes`, or those in y when None."""
         x, y = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         weights = checked_weights(sample_weight, x)
         y, used = column_or_1d(y), weights > 0
+        if not used.all():
+            x, y, weights = x[used], y[used], weights[used]
         # A label all of whose rows weigh nothing is not among the data.
-        self.classes_ = np.unique(y[used] if classes is None else column_or_1d(classes))
+        self.classes_ = np.unique(y if classes is None else column_or_1d(classes))
         number = len(self.classes_)
         if number < 2:
             raise InputError(
                 f"`{'y' if classes is None else 'classes'}` has one class only, {self.classes_.tolist()[0]!r}. A "
                 "classifier needs two at least; leave out the model, or add rows of another class."
             )
-        self._fit_rows(x[used], self._numbers(y[used]), weights[used], self._likelihood(number), (0.0, 1.0), checkpoint)
+        model = RowModel(self._numbers(y), self._likelihood(number), (0.0, 1.0))
+        fit_rows(self, x, weights, model, checkpoint, max_memory)
         return self
 
     def partial_fit(
@@ -199,6 +204,13 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         if labels is not None:
             self.classes_ = np.array(labels)[values.astype(int)]
         return SourceModel(self._likelihood(len(values)), (0.0, 1.0), values)
+
+    def _row_model(self, found: Survey, y: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]) -> RowModel:
+        """What rows of a source are of that are held in memory."""
+        del weights
+        values = found.values
+        assert values is not None
+        return RowModel(np.searchsorted(values, y).astype(np.float64), self._likelihood(len(values)), (0.0, 1.0))
 
     def _likelihood(self, number: int) -> AbstractLikelihood:
         """The likelihood of `number` classes."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kosambi.errors import InputError
 from kosambi.estimators._base import COVARIANCE, AbstractEstimator, random_key
+from kosambi.estimators._flows import RowModel, SourceModels, fit_rows, fit_source
 from kosambi.estimators._inputs import check_units, checked_weights, for_equal_observations, validated
 from kosambi.estimators._models import as_likelihood, in_units
 from kosambi.estimators._more import refuse_source
@@ -143,9 +144,11 @@ class ProjectedLangevinRegressor(RegressorMixin, SeveralOutputs, AbstractEstimat
     ) -> ProjectedLangevinRegressor:
         """Learn from rows of X (n, D) and y (n,), or (n, P) for P outputs, each counting `sample_weight` times.
 
-        X may be a source from `kosambi.sources`, which has y and weights, and whose rows need not fit into memory:
-        `max_memory`, bytes or text such as "2GB", is what the process may take then. There are no neighbours; a sample
-        of the rows is what hyperparameters are learned from, and the posterior is that of all rows.
+        X may be a source from `kosambi.sources`, which has y and weights. `max_memory`, bytes or text such as "2GB", is
+        what the process may take, half of the machine's memory when None. Rows that fit, with all that a fit makes of
+        them, are held and treated as arrays are. Others, and those of a fit with as many inducing points as were asked
+        for, are read in blocks: there are no neighbours, a sample of the rows is what hyperparameters are learned from,
+        and the posterior is that of all rows. `report_.stream` says which. With `max_memory` it is the same for arrays.
 
         A weight multiplies the log density of its row: two stands for a row that was observed twice. Where
         hyperparameters of a noise in the units of y are learned, weights above one count as one, as do copies of a row,
@@ -157,26 +160,25 @@ class ProjectedLangevinRegressor(RegressorMixin, SeveralOutputs, AbstractEstimat
         passes go on where they were; of several processes each has a folder of its own inside.
         """
         likelihood = as_likelihood(self.likelihood)
-        if is_source(X, y, sample_weight, max_memory):
+        if is_source(X, y, sample_weight):
             self._check_likelihood(likelihood)
-            model = self._source_model
-            self._fit_source(X, max_memory, likelihood.check, lambda found: model(likelihood, found), checkpoint)
+            models = SourceModels(
+                lambda found: self._source_model(likelihood, found),
+                lambda _, y, weights: self._row_model(likelihood, y, weights),
+            )
+            fit_source(self, X, max_memory, likelihood.check, models, checkpoint)
             self._forget_outputs()
             return self
         if is_matrix(y):
+            if max_memory is not None:
+                raise InputError("`max_memory` is for one output. Leave it out, or fit one column of y at a time.")
             self._fit_outputs(X, y, sample_weight, checkpoint)
             return self
         x, y = validated(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=True)
         weights = checked_weights(sample_weight, x)
         self._check_likelihood(likelihood)
-        y = np.asarray(likelihood.check(y))
-        likelihood = for_equal_observations(likelihood, y[weights > 0])
-        units = (0.0, 1.0)
-        if standardizes_target(self, likelihood):
-            location, scale = location_and_scale(y[weights > 0], weights[weights > 0])
-            units = (float(location), float(scale))
-            check_units(y, units[1])
-        self._fit_rows(x, y, weights, self._in_standard_units(likelihood, units), units, checkpoint)
+        model = self._row_model(likelihood, np.asarray(likelihood.check(y)), weights)
+        fit_rows(self, x, weights, model, checkpoint, max_memory)
         self._forget_outputs()
         return self
 
@@ -201,6 +203,19 @@ class ProjectedLangevinRegressor(RegressorMixin, SeveralOutputs, AbstractEstimat
         weights = checked_weights(sample_weight, x)
         self._add_rows(x, np.asarray(self.posterior_.likelihood.check(y)), weights)
         return self
+
+    def _row_model(
+        self, likelihood: AbstractLikelihood, y: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+    ) -> RowModel:
+        """What rows in memory are of."""
+        used = slice(None) if np.all(weights > 0) else weights > 0
+        likelihood = for_equal_observations(likelihood, y[used])
+        units = (0.0, 1.0)
+        if standardizes_target(self, likelihood):
+            location, scale = location_and_scale(y[used], weights[used])
+            units = (float(location), float(scale))
+            check_units(y, units[1])
+        return RowModel(y, self._in_standard_units(likelihood, units), units)
 
     def _source_model(self, likelihood: AbstractLikelihood, found: Survey) -> SourceModel:
         units = (found.y_mean, found.y_scale) if standardizes_target(self, likelihood) else (0.0, 1.0)

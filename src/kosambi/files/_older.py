@@ -13,6 +13,7 @@ versions that must go on loading.
     version 7    an estimator may begin where its last fit ended
     version 8    an estimator's kernel is in the units of its columns, unless it says otherwise, a report may be of
                  mini-batches of rows, and Gaussian noise that of groups of rows
+    version 9    a report says whether rows of a source were held in memory
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 """Rises when older versions of kosambi could not read what is written now."""
 OLDEST_VERSION = 1
 """The oldest format that is read."""

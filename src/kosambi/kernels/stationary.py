@@ -29,6 +29,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.checks import as_positive
+from kosambi._core.long_tables import column_groups
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
 from kosambi.kernels.base import AbstractCombination, AbstractKernel, AbstractScalable
@@ -256,7 +257,6 @@ def spread_probabilities(generator: np.random.Generator, count: int) -> tuple[np
 
 def column_scales(kernel: AbstractKernel, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
     """Units of the columns in which distances matter: the shortest lengthscale of each, or its standard deviation."""
-    spread = np.std(x, axis=0)
     scales = np.full(x.shape[1], np.inf)
     parts = [kernel]
     while parts:
@@ -266,4 +266,8 @@ def column_scales(kernel: AbstractKernel, x: Float[np.ndarray, "N D"]) -> Float[
         elif isinstance(part, AbstractStationary):
             own = np.arange(x.shape[1]) if part.active_dims is None else np.asarray(part.active_dims)
             scales[own] = np.minimum(scales[own], np.broadcast_to(np.asarray(part.lengthscale), own.shape))
-    return np.where(np.isfinite(scales), scales, np.where(spread > 0, spread, 1.0))
+    for group in column_groups(x.shape[1]):
+        if not np.all(np.isfinite(scales[group])):
+            spread = np.std(x[:, group], axis=0)
+            scales[group] = np.where(np.isfinite(scales[group]), scales[group], np.where(spread > 0, spread, 1.0))
+    return scales

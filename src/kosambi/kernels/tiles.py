@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.checks import is_traced
+from kosambi._core.linalg import host_blocks
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array
 
@@ -23,6 +24,7 @@ SIDE = 256
 """Rows and columns of a tile."""
 MOST_ROWS = 2**13
 """Inputs on either side up to which a matrix is made of tiles."""
+_MOST_AT_ONCE = 2**16
 
 
 def gram(kernel: AbstractKernel, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
@@ -40,7 +42,12 @@ def gram(kernel: AbstractKernel, x: Float[Array, "N D"], z: Float[Array, "M D"])
 
 
 def diagonal(kernel: AbstractKernel, x: Float[Array, "N D"]) -> Float[Array, " N"]:
-    """k(x_n, x_n) for checked inputs, likewise."""
+    """k(x_n, x_n) for checked inputs, likewise; of very many rows in blocks, without a copy of them all."""
+    if len(x) > _MOST_AT_ONCE and not is_traced((kernel, x)):
+        found = np.empty(len(x))
+        for part in host_blocks(len(x), _MOST_AT_ONCE):
+            found[part] = _pointwise(kernel, x[part])
+        return found
     if _in_one_piece(kernel, x, x):
         return _pointwise(kernel, x)
     return np.concatenate([np.asarray(_pointwise(kernel, rows)) for _, rows in _tiles(x)])[: len(x)]

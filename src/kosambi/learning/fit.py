@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from kosambi._core import long_tables
 from kosambi._core.checks import as_count, as_few, as_inputs, check_key, is_traced
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.parameters import parameters
@@ -147,7 +148,7 @@ def fit_hyperparameters(
     number = inducing.as_num_inducing("num_inducing", num_inducing)
     if is_matrix(y):
         likelihood, x, y, weights = as_rows(likelihood, x, y, weights)
-    x = as_inputs("x", x)
+    x = long_tables.frozen(as_inputs("x", x))
     if choose_family and method == "paper":
         raise InputError('method="paper" keeps the family of the kernel. Leave out `choose_family`.')
     given = as_prior(prior, x, ard, choose_family)
@@ -168,7 +169,7 @@ def fit_hyperparameters(
     if is_drawn_from and likelihood.num_rows is None:
         # Subsets, blocks and batches are then the same, whatever order the rows were given in.
         order = row_order(x, y, counts)
-        x, y, counts = x[order], y[order], None if counts is None else counts[order]
+        x, y, counts = long_tables.frozen(x[order]), y[order], None if counts is None else counts[order]
     with Progress(progress) as show:
         task = Task(
             generator=generator,

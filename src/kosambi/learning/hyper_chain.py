@@ -55,6 +55,11 @@ def decide(gain: float, threshold: float) -> tuple[float, bool]:
     return acceptance, threshold < acceptance
 
 
+def reach(size: int) -> float:
+    """Nats above the lowest value that hardly a draw has: ½χ² with P degrees of freedom, for a normal distribution."""
+    return 0.5 * size + 2.0 * np.sqrt(size)
+
+
 class Asked:
     """A density, turned around, whose evaluations are counted, kept for a surrogate, and written in a journal.
 
@@ -117,12 +122,14 @@ class Chain:
         self.values: list[float] = []
 
     def begin(self) -> None:
-        """At a draw of the normal approximation, nearer to the mode where the density is zero there."""
+        """At a draw of the normal approximation, nearer to the mode where hardly a draw would be there."""
         towards, share = self._generator.normal(size=len(self._mode)), 1.0
+        lowest = min((value for _, value, _ in self.density.known), default=np.finfo(np.float64).max)
+        highest = lowest + reach(len(self._mode))
         while True:
             self._at, _ = self._drift(np.zeros(len(self._mode)), towards, share)
             self._value, self._slope = self._evaluate(self._at)
-            if np.isfinite(self._value) or share == 0.0:
+            if self._value <= highest or share == 0.0:
                 return
             share = 0.5 * share if share > 1e-3 else 0.0
 

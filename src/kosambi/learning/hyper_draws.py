@@ -35,18 +35,19 @@ from kosambi._core.threads import in_threads
 from kosambi.learning.hyper_chain import Asked, Chain, StepSize
 from kosambi.learning.search import Objective
 from kosambi.learning.starts import Limits
-from kosambi.learning.surrogate import Surrogate, fitted
+from kosambi.learning.surrogate import MANY_NUMBERS, Surrogate, fitted
 
 NUM_CHAINS, WARM_UP, BATCH, SHORTEST = 4, 4, 6, 12
 """Chains, rounds in which the step size is adapted, rounds after which it is looked whether there are enough, and
 rounds below which R̂ says too little for that."""
-MANY_NUMBERS, LONG_WARM_UP = 24, 8
-"""Numbers above which a surrogate knows too little of the directions to be tried, and the first rounds then."""
-STAGES, OF_A_STAGE = 3, 3
-"""How often a surrogate is learned again, and the rounds that follow it each time."""
-SERVES = 0.5
-"""Acceptance in the last of these stages from which a surrogate serves."""
-MOST_ROUNDS, MORE = 36, 3
+LONG_WARM_UP = 8
+"""The first rounds where there are too many numbers for a surrogate."""
+STAGES, MOST_STAGES, OF_A_STAGE = 3, 6, 3
+"""How often a surrogate is learned again, at least and at most, and the rounds that follow it each time."""
+GOOD, SERVES = 0.5, 0.2
+"""Acceptance in the last of these stages above which no more are needed, and from which a surrogate serves: a round
+that follows it takes a tenth of the time of one by slopes of the evidence."""
+MOST_ROUNDS, MORE = 36, 2
 """Rounds that are kept, at most, by slopes of the evidence; how many times as many by those of a surrogate."""
 ENOUGH, R_HAT_LIMIT = 1.1, 1.2
 """R̂ of four short chains below which no rounds are added (Gelman et al. 2013), and above which the user is warned:
@@ -120,7 +121,7 @@ def draw_chains(
     for number in range(first):
         show.update("hyperparameters: first draws", number, first)
         step.adapt(float(np.mean(in_threads(lambda chain: chain.move(step.now), chains))))
-    surrogate = _learned_surrogate(chains, 0 if has_many else STAGES, show)
+    surrogate = _learned_surrogate(chains, 0 if has_many else MOST_STAGES, show)
     size, accepted, rounds = step.last, [], 0
     most = most_rounds if surrogate is None else MORE * most_rounds
 
@@ -147,17 +148,17 @@ def draw_chains(
     )
 
 
-def _learned_surrogate(chains: list[Chain], stages: int, show: Progress) -> Surrogate | None:
-    """A surrogate that serves, after so many stages; None if there is none.
+def _learned_surrogate(chains: list[Chain], most: int, show: Progress) -> Surrogate | None:
+    """A surrogate that serves, after so many stages at most; None if there is none.
 
     Coordinates have the scales of what was drawn so far then, and chains have forgotten it.
     """
     acceptance = 0.0
-    for stage in range(stages):
+    for stage in range(most):
         surrogate = _surrogate(chains)
-        if surrogate is None:
+        if surrogate is None or (stage >= STAGES and acceptance >= GOOD):
             break
-        show.update("hyperparameters: first draws by a surrogate", stage, stages)
+        show.update("hyperparameters: first draws by a surrogate", stage, most)
         follow = functools.partial(Chain.follow, surrogate=surrogate, with_slope=True)
         acceptance = float(np.mean([in_threads(follow, chains) for _ in range(OF_A_STAGE)]))
     scales = _scales(np.array([chain.whitened for chain in chains]))

@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 
 from kosambi._core.journal import Steps, recalled
 from kosambi._core.precision import at_rest, lift
-from kosambi.basis.neighbors import Nearest, Neighbors, find_neighbors
+from kosambi.basis.neighbors import Nearest, Neighbors, nearest_before
 from kosambi.kernels import column_scales
 from kosambi.learning.conditionals import batch_evidence, conditionals
 from kosambi.learning.layout import Model
@@ -166,26 +166,27 @@ def _notes(before: float, after: float, square: float) -> tuple[str, ...]:
 
 
 def _near_and_far(
-    scaled: Float[np.ndarray, "N D"], order: Int[np.ndarray, " P"], targets: Int[np.ndarray, " T"]
+    points: Float[np.ndarray, "P D"], order: Int[np.ndarray, " P"], targets: Int[np.ndarray, " T"]
 ) -> Neighbors:
-    """The nearest rows before each target, and the nearest of the first ones that are not among them."""
-    found = find_neighbors(scaled, order, targets, NUM_NEAREST)
+    """The nearest rows before each target, and the nearest of the first ones that are not among them.
+
+    Arguments:
+        points: the rows in their order, in units of the lengthscales.
+        order: their numbers.
+        targets: places in the order.
+    """
+    found = nearest_before(points, targets, NUM_NEAREST)
     for first in FIRST_ROWS:
-        known = np.where(found.present > 0, found.neighbors, -1)
-        places = Nearest(np.ascontiguousarray(scaled[order[:first]])).query(
-            np.ascontiguousarray(scaled[order[targets]]), known.shape[1] + NUM_FAR
-        )
-        is_new = (places < targets[:, None]) & ~np.any(order[places][:, :, None] == known[:, None, :], axis=2)
+        places = Nearest(points[:first]).query(points[targets], found.shape[1] + NUM_FAR)
+        is_new = (places < targets[:, None]) & ~np.any(places[:, :, None] == found[:, None, :], axis=2)
         # Stable, so that the nearest come first.
         rank = np.argsort(~is_new, axis=1, kind="stable")[:, :NUM_FAR]
         present = np.take_along_axis(is_new, rank, 1)
-        far = np.where(present, order[np.take_along_axis(places, rank, 1)], found.targets[:, None])
-        found = dataclasses.replace(
-            found,
-            neighbors=np.concatenate([found.neighbors, far], axis=1),
-            present=np.concatenate([found.present, present.astype(np.float64)], axis=1),
-        )
-    return found
+        far = np.where(present, np.take_along_axis(places, rank, 1), -1)
+        found = np.concatenate([found, far], axis=1)
+    present = found >= 0
+    neighbors = np.where(present, order[np.where(present, found, 0)], order[targets][:, None])
+    return Neighbors(order[targets], neighbors, present.astype(np.float64))
 
 
 class _Data:
@@ -208,7 +209,9 @@ class _Data:
     def found(self) -> Neighbors:
         """Neighbours by the scales as they are, looked for when they are first needed."""
         if self._found is None:
-            self._found = _near_and_far(self.x / self.scales, self.order, self.targets)
+            points = self.x[self.order]
+            points /= self.scales
+            self._found = _near_and_far(points, self.order, self.targets)
         return self._found
 
     def find_again(self, vector: np.ndarray) -> None:

@@ -15,6 +15,7 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core.long_tables import num_distinct
 from kosambi._core.threads import platform
 from kosambi.basis.all_rows import largest_process
 from kosambi.errors import InputError
@@ -111,7 +112,7 @@ def may_be_process(
 
 def are_replicated(x: Float[np.ndarray, "N D"]) -> bool:
     """Whether most rows share their inputs with others: the nearest rows are then copies, and say one thing only."""
-    return len(np.unique(x, axis=0)) < 0.5 * len(x)
+    return num_distinct(x) < 0.5 * len(x)
 
 
 def of_all_rows(num_rows: int, seconds: float, tried: Selection | None = None) -> Selection:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core.long_tables import row_blocks
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array
 from kosambi.likelihoods import AbstractLikelihood
@@ -75,14 +76,21 @@ def choose_blocks(
     blocks = [first]
     for i in range(number):
         if i % 2 == 0 and len(rest) > size:
-            centre = scaled[generator.choice(rest)]
-            near = np.argpartition(np.sum(np.square(scaled[rest] - centre), axis=1), size - 1)[:size]
+            near = np.argpartition(_distances(scaled, rest, generator.choice(rest)), size - 1)[:size]
             rows = rest[near]
         else:
             rows = generator.choice(rest, size=min(size, len(rest)), replace=False)
         blocks.append(np.sort(rows))
         rest = np.setdiff1d(rest, rows, assume_unique=True)
     return tuple(blocks)
+
+
+def _distances(scaled: Float[np.ndarray, "N D"], rows: Int[np.ndarray, " n"], centre: int) -> Float[np.ndarray, " n"]:
+    """Squares of those of some rows from one of all."""
+    found = np.empty(len(rows))
+    for part in row_blocks(len(rows)):
+        found[part] = np.sum(np.square(scaled[rows[part]] - scaled[centre]), axis=1)
+    return found
 
 
 def subset(

@@ -32,6 +32,7 @@ from jaxtyping import Int
 from kosambi._core.checks import as_inputs, as_positive
 from kosambi._core.journal import recalled
 from kosambi._core.linalg import one_blas_thread
+from kosambi._core.long_tables import num_distinct
 from kosambi._core.precision import public
 from kosambi._core.progress import Progress
 from kosambi._core.types import ArrayLike
@@ -129,7 +130,7 @@ def select_inducing(
     if isinstance(likelihood, Gaussian) and likelihood.num_rows is not None:
         check_length("Gaussian(noise=...)", likelihood.row_noise, x)
     counts = np.ones(len(y)) if weights is None else np.asarray(as_weights(weights, x))
-    distinct = len(np.unique(np.asarray(x), axis=0))
+    distinct = num_distinct(np.asarray(x))
     afford = max(SMALLEST, int(max_bytes / (8 * _MATRICES * len(y))))
     # The draws come afterwards, in steps that take time for each row and point, unless they need none.
     can_be_drawn = max(_FIRST, int(np.sqrt(len(y))), int(PER_SECOND * max_seconds / len(y)))

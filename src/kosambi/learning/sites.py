@@ -32,9 +32,9 @@ from kosambi.likelihoods import AbstractLikelihood
 
 MAX_UPDATES = 40
 """Updates of the sites for one evaluation."""
-SETTLED, SHORTLY, ROUGHLY = 1e-6, 1e-4, 0.03
+SETTLED, SHORTLY, ROUGHLY, DRAWN = 1e-6, 1e-4, 0.03, 1e-2
 """Sites have settled when a further update promises less than this many nats, or little, and gains next to nothing; the
-second number for short searches, and the third where starts are compared."""
+second number for short searches, the third where starts are compared, and the last for a density that is drawn from."""
 _LITTLE, _NOTHING, _HARDLY = 1e-3, 1e-6, 1e-2
 # Where no part of an update helps, or there were too many: sites that promise more than this have not settled, and a
 # search learns nothing from a bound that promises so much more.

@@ -18,6 +18,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.long_tables import column_groups
 from kosambi._core.precision import with_fields
 from kosambi._core.types import Array
 from kosambi.kernels import (
@@ -89,6 +90,11 @@ def bulk_scales(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
     From quartiles where the two differ by more than a factor of three: one cell of −999 among standard normal ones
     makes a standard deviation of 70.
     """
+    found = [_bulk_scales(x[:, group]) for group in column_groups(x.shape[1])]
+    return np.concatenate(found)
+
+
+def _bulk_scales(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
     spread = np.std(x, axis=0)
     bulk = np.subtract(*np.quantile(x, [0.75, 0.25], axis=0)) / 1.35
     return np.where((bulk > 0) & (spread > 3.0 * bulk), bulk, spread)

@@ -18,6 +18,8 @@ from jaxtyping import Float
 
 from kosambi._core.lapack import factorise
 
+MANY_NUMBERS = 24
+"""Free numbers above which a surrogate knows too little of the directions to be tried."""
 MOST_EQUATIONS = 1200
 """Equations of the system, at most; of more points the last ones are taken."""
 # Lengthscales that are tried, over √P, and what is added to the diagonal: slopes of a bound are not exact.

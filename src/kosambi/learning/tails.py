@@ -19,12 +19,12 @@ from jaxtyping import Float
 from kosambi._core.precision import with_fields
 from kosambi._core.progress import Interruption
 from kosambi._core.threads import in_threads
-from kosambi.learning.dense import SiteEvaluator
 from kosambi.learning.exact import ExactEvaluator
 from kosambi.learning.hyperpriors import with_priors
 from kosambi.learning.layout import Model, lay_out, rebuilt, without_kernel
 from kosambi.learning.rows import Block, gathered, num_support
 from kosambi.learning.search import Objective, minimise
+from kosambi.learning.site_evaluator import SiteEvaluator
 from kosambi.learning.sites import ROUGHLY, Sites
 from kosambi.learning.starts import usual_limits
 from kosambi.learning.task import AbstractStrategy, Found, Task, moved_to

@@ -19,7 +19,6 @@ from jaxtyping import Float, Int
 from kosambi._core.threads import in_threads, platform
 from kosambi.basis.all_rows import largest_process
 from kosambi.kernels import column_scales
-from kosambi.learning.dense import SiteEvaluator
 from kosambi.learning.exact import ExactEvaluator
 from kosambi.learning.families import FAMILIES, ROWS, STRETCHES, AnyFamily, with_family
 from kosambi.learning.hyperpriors import with_priors
@@ -28,6 +27,7 @@ from kosambi.learning.leave_one_out import has_score
 from kosambi.learning.neighbors import refined
 from kosambi.learning.rows import choose_blocks, gathered, num_support, subset, thinned
 from kosambi.learning.search import Minimum, Objective, Record, minimise, most_promising
+from kosambi.learning.site_evaluator import SiteEvaluator
 from kosambi.learning.sites import ROUGHLY, SETTLED, SHORTLY, Sites
 from kosambi.learning.starts import Beginning, Limits, Scales, has_period, learns_mean, limits, start
 from kosambi.learning.task import AbstractStrategy, Found, Task, best_search, moved_to

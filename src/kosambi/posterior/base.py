@@ -89,8 +89,10 @@ class AbstractPosterior:
         """The share of the prior variance at the data that the M coordinates explain: 1 − Σσ²/Σr."""
         if (known := self.target.stream) is not None:
             return float(1.0 - known.residual_trace / known.prior_trace)
-        residual, prior = self.basis.residual_variance(self.target.x), self.prior.variance(self.target.x)
-        return float(1.0 - np.sum(np.asarray(residual)) / np.sum(np.asarray(prior)))
+        prior = np.sum(np.asarray(self.prior.variance(self.target.x)))
+        if (rows := self.target.neighborhood) is not None:
+            return float(rows.explained / prior)
+        return float(1.0 - np.sum(np.asarray(self.basis.residual_variance(self.target.x))) / prior)
 
     def certificate(self, *, num_nodes: int | None = None) -> Certificate:
         r"""How far the draws are from the best distribution with the same M coordinates, with bounds and in words.

@@ -37,7 +37,8 @@ from kosambi.samplers.starts import evenly
 from kosambi.samplers.stochastic_gradient import StochasticGradient
 from kosambi.samplers.tempering import Tempering
 from kosambi.target import Target
-from kosambi.target.data_terms import MANY, QuadraticTerm
+from kosambi.target.data_terms import QuadraticTerm
+from kosambi.target.least_squares import MANY
 
 
 class Exact(AbstractSampler):

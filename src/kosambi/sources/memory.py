@@ -16,8 +16,10 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 # The share of the machine's memory that a fit takes where nobody says.
 _DEFAULT_SHARE = 0.5
-# What compiled programs and libraries take beside what the process has already, and the least that is left for rows.
-_PROGRAMS, _LEAST = 300 * 10**6, 50 * 10**6
+PROGRAMS = 300 * 10**6
+"""What compiled programs and libraries take beside what the process has already."""
+# The least that is left for rows.
+_LEAST = 50 * 10**6
 # Matrices of a block of rows, and of the sample, with as many columns as there are coordinates, that exist at once.
 _PER_BLOCK, _PER_SAMPLE = 5, 14
 _FEWEST_ROWS, MOST_SAMPLED = 2**9, 20_000
@@ -50,6 +52,11 @@ def as_bytes(value: object, name: str = "max_memory") -> int:
     raise InputError(f'`{name}` must be a number of bytes, or text such as "2GB". Got {value!r}.')
 
 
+def as_limit(max_memory: object) -> int:
+    """Bytes that the process may take: those that were asked for, or half of the machine's when None."""
+    return int(_DEFAULT_SHARE * machine_memory()) if max_memory is None else as_bytes(max_memory)
+
+
 def plan(max_memory: object, num_columns: int, num_coordinates: int, num_draws: int) -> Plan:
     """Blocks and a sample that fit into `max_memory` bytes of the process, half of the machine's when None.
 
@@ -62,8 +69,8 @@ def plan(max_memory: object, num_columns: int, num_coordinates: int, num_draws: 
     >>> plan("64GB", 8, 64, 100).sample_rows
     20000
     """
-    limit = int(_DEFAULT_SHARE * machine_memory()) if max_memory is None else as_bytes(max_memory)
-    free = limit - resident() - _PROGRAMS
+    limit = as_limit(max_memory)
+    free = limit - resident() - PROGRAMS
     # Square matrices of coordinates: sums, factors and their copies.
     free -= 8 * 12 * num_coordinates**2
     if free < _LEAST:

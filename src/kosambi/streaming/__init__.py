@@ -1,6 +1,7 @@
-"""Posteriors of rows that are read as a stream; `kosambi.infer` and the estimators come here with a source."""
+"""Fits of a source of rows, or within a limit of memory: rows that fit are held, all others are read in blocks."""
 
-from kosambi.streaming.rows import check_streamable, infer_rows
-from kosambi.streaming.source import check_arguments, infer_source, planned
+from kosambi.streaming.held import Asked, chosen, read, reported, why_not, without_use
+from kosambi.streaming.limited import within
+from kosambi.streaming.source import infer_source, planned
 
-__all__ = ["check_arguments", "check_streamable", "infer_rows", "infer_source", "planned"]
+__all__ = ["Asked", "chosen", "infer_source", "planned", "read", "reported", "why_not", "within", "without_use"]

@@ -67,6 +67,7 @@ def infer_rows(
     num_particles: int,
     progress: bool | None,
     clock: Clock,
+    reason: str = "",
 ) -> Posterior:
     """The posterior of all rows of a survey.
 
@@ -81,6 +82,7 @@ def infer_rows(
         num_particles: J.
         progress: whether to show a progress line.
         clock: that has run since the first pass began.
+        reason: why rows are read in blocks, for the report.
     """
     rows, group = found.sample, found.stream.source.group
     basis, likelihood = _agreed(group, "the model", (basis, likelihood))
@@ -96,7 +98,8 @@ def infer_rows(
         target = _of_all_rows(few, whole.term, facts)
         particles, report = sample(key, target, sampler, num_particles, progress=progress)
         particles = _agreed(group, "draws", particles)
-        return Posterior(target, particles, _with_stream(report, found, plan, clock, -np.inf, float(num_particles)))
+        report = _with_stream(report, found, plan, clock, reason, -np.inf, float(num_particles))
+        return Posterior(target, particles, report)
     chosen = _as_sampler(sampler)
     key_mode, key_draw, key_weigh, key_steps = split(key, 4)
     with Progress(progress) as show, one_blas_thread():
@@ -134,7 +137,7 @@ def infer_rows(
         warn_user(text, ConvergenceWarning)
     report = dataclasses.replace(report, warnings=(*report.warnings, *notes))
     report = dataclasses.replace(report, converged=report.converged and mode.converged)
-    return Posterior(target, particles, _with_stream(report, found, plan, clock, pareto_k, worth, steps))
+    return Posterior(target, particles, _with_stream(report, found, plan, clock, reason, pareto_k, worth, steps))
 
 
 def _agreed(group: Group, what: str, tree: Any) -> Any:
@@ -223,7 +226,14 @@ def _stepped(report: Report, stepped: Stepped) -> tuple[Report, tuple[str, ...]]
 
 
 def _with_stream(
-    report: Report, found: Survey, plan: Plan, clock: Clock, pareto_k: float, worth: float, steps: int = 0
+    report: Report,
+    found: Survey,
+    plan: Plan,
+    clock: Clock,
+    reason: str,
+    pareto_k: float,
+    worth: float,
+    steps: int = 0,
 ) -> Report:
     stream = StreamReport(
         num_rows=found.num_rows,
@@ -236,5 +246,6 @@ def _with_stream(
         pareto_k=float(pareto_k),
         effective_draws=worth,
         steps=steps,
+        reason=reason,
     )
     return dataclasses.replace(report, stream=stream, seconds=clock.seconds, compile_seconds=clock.compile_seconds)

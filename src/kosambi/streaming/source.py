@@ -28,30 +28,25 @@ from kosambi.samplers import AbstractSampler
 from kosambi.sources import AbstractRowSource, Survey, survey
 from kosambi.sources.memory import Plan, plan
 from kosambi.streaming.rows import check_streamable, infer_rows
-from kosambi.target.neighbors import NEIGHBORS
 
 # Coordinates that memory is planned for where their number is left open.
 _USUAL = 512
 # Rows of a block of features beyond which nothing gets faster.
 _CACHED = 2**13
 _REMEDIES = {
-    "y": "the source has it",
-    "weights": "the source has them",
-    "num_neighbors": "near rows would have to be in memory; leave it out, or give arrays",
     "initial": "draws begin around the mode of all rows",
     "precision": "sums over many rows need float64",
     "mesh": "blocks of rows are read for one device",
     "on_interrupt": "there are no draws to return before all rows have been read",
 }
+_USUALLY = {"precision": "float64", "on_interrupt": "raise"}
 
 
-def check_arguments(likelihood: AbstractLikelihood, potential: str, given: Mapping[str, object]) -> None:
-    """Refuse what a fit of a stream has no use for; `given` are arguments that must be None."""
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(f"`{name}` cannot be given with a source of rows: {_REMEDIES[name]}.")
-    if potential == NEIGHBORS:
-        raise InputError(f'potential="neighbors" cannot be had with a source of rows: {_REMEDIES["num_neighbors"]}.')
+def check_arguments(likelihood: AbstractLikelihood, arguments: Mapping[str, object]) -> None:
+    """Refuse what a fit of rows that are read in blocks has no use for."""
+    for name, reason in _REMEDIES.items():
+        if arguments[name] != _USUALLY.get(name):
+            raise InputError(f"`{name}` cannot be given where rows are read in blocks: {reason}.")
     check_streamable(likelihood)
 
 
@@ -85,9 +80,10 @@ def infer_source(
     sampler: str | AbstractSampler = "auto",
     num_particles: int = 100,
     max_memory: object = None,
+    reason: str = "",
     progress: bool | None = None,
 ) -> Posterior:
-    """The posterior over functions given all rows of a source; see `kosambi.infer`.
+    """The posterior over functions given all rows of a source, with M coordinates; see `kosambi.infer`.
 
     Arguments:
         key: a JAX random key.
@@ -101,13 +97,16 @@ def infer_source(
         sampler: as in `infer`.
         num_particles: J.
         max_memory: bytes that the process may take.
+        reason: why rows are read in blocks, and not held, for the report.
         progress: whether to show a progress line.
     """
     key_points, key_draw = split(check_key(key), 2)
     clock, particles = Clock(), as_count("num_particles", num_particles)
     number = inducing.as_num_inducing("num_inducing", num_inducing)
     if number == "all":
-        raise InputError('`num_inducing="all"` cannot be had with a source of rows. Give a number, or "auto".')
+        raise InputError(
+            '`num_inducing="all"` cannot be had for rows that are read in blocks. Give a number, or "auto".'
+        )
     known: object = number
     if isinstance(basis, AbstractBasis):
         known = basis.size
@@ -119,7 +118,7 @@ def infer_source(
         if isinstance(source, Survey):
             found = source
         else:
-            found = _surveyed(source, likelihood, max_memory, known, particles, progress)
+            found = surveyed(source, likelihood, max_memory, known, particles, progress)
         holds = planned(max_memory, found.x_mean.shape[0], known, likelihood.num_latents, particles, group)
         # No larger than there are rows, nor than caches like.
         fits = 2 ** int(np.ceil(np.log2(max(found.num_rows, 2))))
@@ -136,12 +135,13 @@ def infer_source(
             potential=potential,
             sampler=sampler,
             num_particles=particles,
+            reason=reason,
             progress=progress,
             clock=clock,
         )
 
 
-def _surveyed(
+def surveyed(
     source: AbstractRowSource,
     likelihood: AbstractLikelihood,
     max_memory: object,
@@ -149,6 +149,7 @@ def _surveyed(
     num_particles: int,
     progress: bool | None,
 ) -> Survey:
+    """The first pass, with as large a sample as memory allows."""
     first = source.first()
     columns = first.x.shape[1] if first.x.ndim == 2 else 1
     holds = planned(max_memory, columns, number, likelihood.num_latents, num_particles, source.group)

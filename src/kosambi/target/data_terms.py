@@ -19,19 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kosambi._core.linalg import is_for_host, positive_qr
 from kosambi._core.precision import Module
 from kosambi._core.types import Array
 from kosambi.errors import InputError
-from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
+from kosambi.likelihoods import AbstractLikelihood, CustomJoint
 from kosambi.likelihoods.quadrature import Rule, finer
 from kosambi.target.row_blocks import sum_over_rows
 
-IN_BLOCKS = 2**24
-"""Numbers of ψ above which a Gaussian likelihood takes its rows in blocks."""
-_ROWS_OF_A_BLOCK = 2**13
-MANY = 512
-"""Coordinates from which factorisations are what takes time, and those that keep the last digits are too dear."""
 # Latent values held at once: 2**25 float64 numbers are 256 MiB. With quadrature each is used many times, and blocks
 # that fit a core's cache are faster.
 MAX_LATENT_VALUES = 2**20
@@ -261,68 +255,6 @@ class JointTerm(AbstractDataTerm):
         """The Hessian with its negative eigenvalues set to zero."""
         values, vectors = jnp.linalg.eigh(self.hessian(w))
         return (vectors * jnp.maximum(values, 0.0)) @ vectors.T
-
-
-def quadratic_term(
-    likelihood: Gaussian,
-    psi: Float[np.ndarray, "N M"],
-    y: Float[np.ndarray, " N"],
-    offset: Float[np.ndarray, " N"],
-    weights: Float[np.ndarray, " N"] | None,
-    deviation: Float[np.ndarray, " N"] | None,
-) -> QuadraticTerm:
-    """What a Gaussian likelihood leaves of the data, by a QR decomposition of ψ in units of the noise.
-
-    On the host where that is as fast: it runs once for a model, and would be compiled for each number of rows.
-    """
-    weights = np.ones_like(y) if weights is None else weights
-    precision = weights / np.square(np.asarray(likelihood.row_noise))
-    noise = np.broadcast_to(np.asarray(likelihood.row_noise), y.shape)
-    constant = float(np.sum(weights * (np.log(noise) + 0.5 * np.log(2.0 * np.pi))))
-    if deviation is not None:
-        constant += 0.5 * float(np.sum(precision * np.square(deviation)))
-    return least_squares(psi, y - offset, precision, constant)
-
-
-def least_squares(
-    psi: Float[np.ndarray, "N M"], error: Float[np.ndarray, " N"], precision: Float[np.ndarray, " N"], constant: float
-) -> QuadraticTerm:
-    """½ Σ_n precision_n (error_n − ψ_nᵀw)² + constant."""
-    if psi.size > IN_BLOCKS and jax.default_backend() == "cpu" and len(psi) > 2 * psi.shape[1]:
-        return _in_blocks(psi, error, precision, constant)
-    error, scaled = error * np.sqrt(precision), psi * np.sqrt(precision)[:, None]
-    if psi.shape[1] >= MANY and len(psi) <= 2 * psi.shape[1]:
-        # Nothing to be gained from fewer rows.
-        return QuadraticTerm(np.ascontiguousarray(scaled), error, np.asarray(constant))
-    basis, root = _on_host(scaled) if is_for_host(psi.size) else map(np.asarray, positive_qr(scaled))
-    aim = basis.T @ error
-    # What no w can explain stays.
-    constant += 0.5 * float(np.sum(np.square(error - basis @ aim)))
-    return QuadraticTerm(np.ascontiguousarray(root), aim, np.asarray(constant))
-
-
-def _in_blocks(
-    psi: Float[np.ndarray, "N M"], error: Float[np.ndarray, " N"], precision: Float[np.ndarray, " N"], constant: float
-) -> QuadraticTerm:
-    """From the triangular factor of [ψ, error], which is carried from block to block: no second N×M matrix is made."""
-    from scipy.linalg import qr
-
-    size = psi.shape[1]
-    carried = np.zeros((0, size + 1))
-    for start in range(0, len(psi), _ROWS_OF_A_BLOCK):
-        part = slice(start, start + _ROWS_OF_A_BLOCK)
-        root = np.sqrt(precision[part])
-        rows = np.column_stack([psi[part] * root[:, None], error[part] * root])
-        carried = qr(np.concatenate([carried, rows]), mode="r", overwrite_a=True, check_finite=False)[0][: size + 1]
-    # The last column has Qᵀerror, and below it what no w can explain.
-    constant += 0.5 * float(np.sum(np.square(carried[size:, size])))
-    return QuadraticTerm(np.ascontiguousarray(carried[:size, :size]), carried[:size, size].copy(), np.asarray(constant))
-
-
-def _on_host(matrix: Float[np.ndarray, "N M"]) -> tuple[np.ndarray, np.ndarray]:
-    import scipy.linalg  # here, because it doubles what `import kosambi` adds to `import jax`
-
-    return scipy.linalg.qr(matrix, mode="economic", overwrite_a=True, check_finite=False)
 
 
 @jax.custom_jvp

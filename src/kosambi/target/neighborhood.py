@@ -22,12 +22,15 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Int
 
+from kosambi._core.linalg import host_blocks
+from kosambi._core.long_tables import row_blocks
 from kosambi._core.precision import Module
+from kosambi._core.room import USUAL, Room
 from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
 from kosambi.basis.all_rows import AllRows, largest_process
 from kosambi.basis.local import Local, Rows, local_conditionals
-from kosambi.basis.neighbors import Nearest, find_neighbors, row_order
+from kosambi.basis.neighbors import Nearest, nearest_before, row_order
 from kosambi.kernels import column_scales
 
 # The outermost part of a neighbourhood, by volume, in which rows count less and less.
@@ -36,6 +39,10 @@ _TAPERED = 0.2
 _NOTHING = 1e-8
 SINGLE_ABOVE = 2**27
 """Numbers of ψ at the data above which they are stored in single precision: a gigabyte in double."""
+# Numbers of the features that are made at once.
+_FEATURES_AT_ONCE = 2**22
+# Inputs whose distances to their neighbours are found at once.
+_SHARES_AT_ONCE = 2**11
 
 
 class NeighborReport(NamedTuple):
@@ -117,6 +124,11 @@ class Neighborhood(Module):
         """Whether all rows are neighbours of every input."""
         return self.num_neighbors >= self.x.shape[0]
 
+    @property
+    def explained(self) -> float:
+        """The sum over rows of the prior variance that the coordinates explain."""
+        return float(np.sum(np.einsum("nm,nm->n", self.psi, self.psi, dtype=np.float64)))
+
     def nearest(self, x: Float[np.ndarray, "T D"]) -> Near | Everything:
         """The rows that are neighbours of new inputs: the m nearest of all that say something."""
         if self.is_all:
@@ -124,12 +136,15 @@ class Neighborhood(Module):
         said = np.flatnonzero(np.asarray(self.precision) > 0)
         if not len(said) or not self.num_neighbors:
             return Near(np.zeros((len(x), 0), dtype=np.int64), np.ones((len(x), 0)))
-        rows = np.asarray(self.x)[said] / self.scales
-        near = _search(self, rows).query(x / self.scales, self.num_neighbors + 1)
+        near = said[_search(self, said).query(x / self.scales, self.num_neighbors + 1)]
         if near.shape[1] <= self.num_neighbors:
-            return Near(said[near], np.ones(near.shape))
-        apart = np.sqrt(np.sum(np.square((x / self.scales)[:, None] - rows[near]), axis=2))
-        return Near(said[near[:, :-1]], taper(apart[:, :-1], apart[:, -1:], x.shape[1], np))
+            return Near(near, np.ones(near.shape))
+        share = np.empty((len(x), self.num_neighbors))
+        for part in row_blocks(len(x), _SHARES_AT_ONCE):
+            rows = np.asarray(self.x)[near[part]] / self.scales
+            apart = np.sqrt(np.sum(np.square((x[part] / self.scales)[:, None] - rows), axis=2))
+            share[part] = taper(apart[:, :-1], apart[:, -1:], x.shape[1], np)
+        return Near(near[:, :-1], share)
 
     def local(self, basis: AbstractBasis, x: Float[np.ndarray, "T D"], near: Near) -> Local:
         """What the neighbours say about the residual at the rows of `x`."""
@@ -222,10 +237,11 @@ _factors: weakref.WeakKeyDictionary[Neighborhood, AllRows] = weakref.WeakKeyDict
 _searches: weakref.WeakKeyDictionary[Neighborhood, Nearest] = weakref.WeakKeyDictionary()
 
 
-def _search(neighborhood: Neighborhood, rows: Float[np.ndarray, "n D"]) -> Nearest:
-    """What finds the nearest rows, made once: predictions ask block by block."""
+def _search(neighborhood: Neighborhood, said: Int[np.ndarray, " n"]) -> Nearest:
+    """What finds the nearest of the rows that say something, made once: predictions ask block by block."""
     if neighborhood not in _searches:
-        _searches[neighborhood] = Nearest(rows)
+        x, scales = np.asarray(neighborhood.x), np.asarray(neighborhood.scales)
+        _searches[neighborhood] = Nearest(_in_units(x, scales, said if len(said) < len(x) else None))
     return _searches[neighborhood]
 
 
@@ -252,14 +268,17 @@ def conditional_of(
     return Conditional(found.psi, offset + np.einsum("tk,tk->t", found.weights, error[index]), found.variance)
 
 
-def features_at_rows(basis: AbstractBasis, x: Float[np.ndarray, "N D"], num_neighbors: int) -> Float[np.ndarray, "N M"]:
+def features_at_rows(
+    basis: AbstractBasis, x: Float[np.ndarray, "N D"], num_neighbors: int, room: Room = USUAL
+) -> Float[np.ndarray, "N M"]:
     """Ψ as it is stored: in single precision where there is very much of it, unless all pairs of rows are more."""
-    if len(x) * basis.size <= SINGLE_ABOVE or num_neighbors >= len(x):
+    size = max(1, _FEATURES_AT_ONCE // max(1, basis.size))
+    is_single = len(x) * basis.size > min(SINGLE_ABOVE, room.features // 8)
+    if num_neighbors >= len(x) or (len(x) <= size and not is_single):
         return np.asarray(basis.whitened_mean(x))
-    found = np.empty((len(x), basis.size), dtype=np.float32)
-    size = max(1, SINGLE_ABOVE // (16 * basis.size))
-    for start in range(0, len(x), size):
-        found[start : start + size] = basis.whitened_mean(x[start : start + size])
+    found = np.empty((len(x), basis.size), dtype=np.float32 if is_single else np.float64)
+    for part in host_blocks(len(x), size):
+        found[part] = basis.whitened_mean(x[part])
     return found
 
 
@@ -275,11 +294,12 @@ def earlier_rows(
     Rows of weight zero have none, and are nobody's.
     """
     counted = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
-    order = counted[row_order(x[counted], y[counted])]
-    places = max(0, min(number, len(order) - 1))
-    found = find_neighbors(x / scales, order, np.arange(len(order)), places)
-    index = np.full((len(y), places), -1)
-    index[found.targets] = np.where(found.present > 0, found.neighbors, -1)
+    order = counted[row_order(x[counted], y[counted])] if len(counted) < len(y) else row_order(x, y)
+    number = max(0, min(number, len(order) - 1))
+    places = nearest_before(_in_units(x, scales, order), np.arange(len(order)), number)
+    index, order = np.full((len(y), number), -1, dtype=np.int32), order.astype(np.int32)
+    for part in row_blocks(len(order)):
+        index[order[part]] = np.where(places[part] >= 0, order[np.maximum(places[part], 0)], -1)
     return index
 
 
@@ -292,14 +312,29 @@ def other_rows(
 ) -> Int[np.ndarray, "T m"]:
     """For each row, or some of them, the m nearest of all others that count; −1 in a place that is empty."""
     counted = np.arange(len(x)) if weights is None else np.flatnonzero(weights > 0)
-    rows = np.arange(len(x)) if rows is None else rows
-    scaled = x / scales
-    near = counted[Nearest(scaled[counted]).query(scaled[rows], number + 1)]
-    is_self = near == rows[:, None]
-    # Where many rows are equal, the row itself need not be among the nearest.
-    rank = np.argsort(is_self, axis=1, kind="stable")[:, : min(number, near.shape[1])]
-    chosen = np.take_along_axis(near, rank, 1)
-    return np.where(chosen == rows[:, None], -1, chosen)
+    points = _in_units(x, scales, counted if len(counted) < len(x) else None)
+    asked = points if rows is None and len(counted) == len(x) else _in_units(x, scales, rows)
+    places = Nearest(points).query(asked, number + 1)
+    rows, counted = np.arange(len(x)) if rows is None else rows, counted.astype(np.int32)
+    found = np.empty((len(rows), min(number, places.shape[1])), dtype=np.int32)
+    for part in row_blocks(len(rows)):
+        near, own = counted[places[part]], rows[part, None]
+        # Where many rows are equal, the row itself need not be among the nearest.
+        rank = np.argsort(near == own, axis=1, kind="stable")[:, : found.shape[1]]
+        chosen = np.take_along_axis(near, rank, 1)
+        found[part] = np.where(chosen == own, -1, chosen)
+    return found
+
+
+def _in_units(
+    x: Float[np.ndarray, "N D"], scales: Float[np.ndarray, " D"], rows: Int[np.ndarray, " n"] | None
+) -> Float[np.ndarray, "n D"]:
+    """Some rows, or all, over the units of the columns, as the only copy of them that is made."""
+    if rows is None:
+        return x / scales
+    found = np.asarray(x)[rows]
+    found /= scales
+    return found
 
 
 def neighborhood_scales(basis: AbstractBasis, x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:

@@ -14,20 +14,25 @@ neighbours have seen it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from kosambi._core.journal import recalled
-from kosambi._core.linalg import one_blas_thread
+from kosambi._core.linalg import all_blas_threads, one_blas_thread
 from kosambi._core.precision import at_rest
+from kosambi._core.room import USUAL, Room, give_back
 from kosambi.basis import AbstractBasis
-from kosambi.basis.local import Rows, local_conditionals
+from kosambi.basis.local import LocalSystems, Rows
 from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian, ShiftMixture
 from kosambi.likelihoods.marginals import Site
-from kosambi.target.data_terms import AbstractDataTerm, least_squares
+from kosambi.target.data_terms import AbstractDataTerm
+from kosambi.target.least_squares import IN_BLOCKS, LeastSquares, least_squares
 from kosambi.target.marginal_term import marginal_term
 from kosambi.target.neighborhood import (
+    Conditional,
     Neighborhood,
     NeighborReport,
     conditional_of,
@@ -85,11 +90,12 @@ def neighbor_potential(
     weights: Float[np.ndarray, " N"] | None,
     num_neighbors: int,
     num_nodes: int | None,
+    room: Room = USUAL,
 ) -> tuple[Neighborhood, AbstractDataTerm]:
     """The rows with their sites, and the data's part of the potential."""
     x, y = np.asarray(x), np.asarray(y)
     scales = neighborhood_scales(basis, x)
-    psi, mean = features_at_rows(basis, x, num_neighbors), np.array(at_rest(basis.prior.mean_at(x)))
+    psi, mean = features_at_rows(basis, x, num_neighbors, room), np.array(at_rest(basis.prior.mean_at(x)))
     counts = np.ones(len(y)) if weights is None else np.asarray(weights)
     if isinstance(likelihood, Gaussian):
         noise = np.square(np.broadcast_to(np.asarray(likelihood.row_noise), y.shape))
@@ -102,20 +108,73 @@ def neighbor_potential(
         (others,) = recalled("other rows", lambda: (other_rows(x, weights, scales, num_neighbors),), scales)
         variance = np.asarray(basis.prior.variance(x))
         data = Data(x, y, counts, psi, mean, variance, earlier, others)
+        if room is not USUAL:
+            # What searches have left behind.
+            give_back()
         with one_blas_thread():
-            found = settled_sites(basis.prior, likelihood, data)
+            found = settled_sites(basis.prior, likelihood, data, room)
+        del data, others
     site = Site(*map(np.asarray, found.site))
-    local = local_conditionals(basis.prior, Rows(x, psi, site.precision), x, psi, earlier)
-    report = NeighborReport(local.num_cut, local.num_clipped, found.rounds, found.num_unsettled)
-    rows = Neighborhood(x, psi, mean, *site, scales, num_neighbors, report)
-    given = conditional_of(local, earlier, mean, site.location - mean)
+    given = _Given(LocalSystems(basis.prior, Rows(x, psi, site.precision), x, psi, earlier, room), earlier, mean, site)
     if isinstance(likelihood, Gaussian):
-        # w copies of one observation are one with variance σ²/w, and a factor.
-        shrunk = 1.0 + site.precision * given.variance
-        constant = 0.5 * float(np.sum(np.log(shrunk) + counts * np.log(2.0 * np.pi * noise)))
-        return rows, least_squares(given.psi, y - given.offset, site.precision / shrunk, constant)
-    deviation = np.sqrt(given.variance)
-    return rows, marginal_term(likelihood, given.psi, y, given.offset, weights, deviation, site, num_nodes)
+        term: AbstractDataTerm = _quadratic(given, y, noise, counts)
+    else:
+        term = _marginal(given, likelihood, y, weights, num_nodes)
+    report = NeighborReport(given.num_cut, given.num_clipped, found.rounds, found.num_unsettled)
+    return Neighborhood(x, psi, mean, *site, scales, num_neighbors, report), term
+
+
+class _Given:
+    """f at every row given w and the sites of the rows before it, a block of rows after the other."""
+
+    def __init__(
+        self, systems: LocalSystems, earlier: Int[np.ndarray, "N m"], mean: Float[np.ndarray, " N"], site: Site
+    ) -> None:
+        self.systems, self.earlier, self.mean, self.site = systems, earlier, mean, site
+        self.num_cut = self.num_clipped = 0
+
+    def blocks(self) -> Iterator[tuple[slice, Conditional]]:
+        """Which rows, and what is known of them."""
+        error = self.site.location - self.mean
+        for part, local in self.systems.blocks(self.site.precision):
+            self.num_cut, self.num_clipped = self.num_cut + local.num_cut, self.num_clipped + local.num_clipped
+            yield part, conditional_of(local, self.earlier[part], self.mean[part], error)
+
+
+def _quadratic(
+    given: _Given, y: Float[np.ndarray, " N"], noise: Float[np.ndarray, " N"], counts: Float[np.ndarray, " N"]
+) -> AbstractDataTerm:
+    """The least squares that Gaussian noise leaves; of many rows ψ̌ is never held as a whole."""
+    precision = given.site.precision
+    size = given.systems.num_features
+    # w copies of one observation are one with variance σ²/w, and a factor.
+    constant = 0.5 * float(np.sum(counts * np.log(2.0 * np.pi * noise)))
+    if len(y) * size <= IN_BLOCKS:
+        whole = [(part, found) for part, found in given.blocks()]
+        psi = np.concatenate([found.psi for _, found in whole])
+        offset, variance = (np.concatenate([getattr(f, name) for _, f in whole]) for name in ("offset", "variance"))
+        shrunk = 1.0 + precision * variance
+        return least_squares(psi, y - offset, precision / shrunk, constant + 0.5 * float(np.sum(np.log(shrunk))))
+    rows = LeastSquares(size)
+    for part, found in given.blocks():
+        shrunk = 1.0 + precision[part] * found.variance
+        constant += 0.5 * float(np.sum(np.log(shrunk)))
+        with all_blas_threads():
+            rows.add(found.psi, y[part] - found.offset, precision[part] / shrunk)
+    return rows.term(constant)
+
+
+def _marginal(
+    given: _Given,
+    likelihood: AbstractLikelihood,
+    y: Float[np.ndarray, " N"],
+    weights: Float[np.ndarray, " N"] | None,
+    num_nodes: int | None,
+) -> AbstractDataTerm:
+    psi, offset, variance = np.empty((len(y), given.systems.num_features)), np.empty(len(y)), np.empty(len(y))
+    for part, found in given.blocks():
+        psi[part], offset[part], variance[part] = found
+    return marginal_term(likelihood, psi, y, offset, weights, np.sqrt(variance), given.site, num_nodes)
 
 
 def _full_term(basis: AbstractBasis, rows: Neighborhood, constant: float) -> AbstractDataTerm:

@@ -23,26 +23,24 @@ is counted.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from kosambi._core.journal import Steps
-from kosambi._core.linalg import all_blas_threads
 from kosambi._core.precision import compiled, lift
+from kosambi._core.room import USUAL, Room
 from kosambi._core.types import Array
-from kosambi.basis.local import LocalSystems, Rows, unexplained
+from kosambi.basis.local import unexplained
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.marginals import Site
 from kosambi.likelihoods.quadrature import Rule
 from kosambi.priors import AbstractPrior
 from kosambi.target.device_rounds import DeviceRows, has_room, marginals_on_device, systems_on_device
-from kosambi.target.neighborhood import Conditional, conditional_of
+from kosambi.target.host_rounds import Data, Marginals, marginals_on_host
 from kosambi.target.row_blocks import map_over_rows
 
 MAX_ROUNDS = 50
@@ -69,31 +67,6 @@ _PART = 0.5
 _SMALLEST_SHARE = 0.02
 
 
-Marginals = Callable[[Site], tuple[np.ndarray, np.ndarray]]
-"""Mean and variance of q at every row as a function of the sites."""
-
-
-class Data(NamedTuple):
-    """What the search needs to know of the rows."""
-
-    x: Float[np.ndarray, "N D"]
-    y: Float[np.ndarray, " N"]
-    weights: Float[np.ndarray, " N"]
-    psi: Float[np.ndarray, "N M"]
-    mean: Float[np.ndarray, " N"]
-    variance: Float[np.ndarray, " N"]
-    """The prior's."""
-    earlier: Int[np.ndarray, "N m"]
-    others: Int[np.ndarray, "N m"]
-
-
-class _Systems(NamedTuple):
-    """What the rows before each row, and all others, say about it."""
-
-    earlier: LocalSystems
-    others: LocalSystems
-
-
 class Settled(NamedTuple):
     """Sites, and how the search for them went."""
 
@@ -102,9 +75,9 @@ class Settled(NamedTuple):
     num_unsettled: int
 
 
-def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data) -> Settled:
+def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data, room: Room = USUAL) -> Settled:
     """Sites that agree with the q that follows from them."""
-    marginals = _remembered(_guarded_marginals(prior, data))
+    marginals = _remembered(_guarded_marginals(prior, data, room))
     if likelihood.is_convex:
         return _updated(likelihood, data, marginals, _first(likelihood, data))
     begun = _updated(likelihood, data, marginals, _first(likelihood, data), NEAR, FEW)
@@ -213,27 +186,21 @@ def _sites(likelihood: AbstractLikelihood, data: Data, mean: np.ndarray, varianc
     return Site(np.where(is_known, precision, 0.0), np.where(is_known, mean - pull, data.mean))
 
 
-def _guarded_marginals(prior: AbstractPrior, data: Data) -> Marginals:
+def _guarded_marginals(prior: AbstractPrior, data: Data, room: Room) -> Marginals:
     """On an accelerator where there is one with room, until systems come that its Cholesky factors cannot solve."""
     on_device = _marginals_on_device(prior, data)
     if on_device is None:
-        return _marginals_on_host(prior, data)
+        return marginals_on_host(prior, data, room)
     chosen = [on_device]
 
     def marginals(site: Site) -> tuple[np.ndarray, np.ndarray]:
         found = chosen[0](site)
         if not all(np.all(np.isfinite(part)) for part in found):
-            chosen[0] = _marginals_on_host(prior, data)
+            chosen[0] = marginals_on_host(prior, data, room)
             found = chosen[0](site)
         return found
 
     return marginals
-
-
-def _marginals_on_host(prior: AbstractPrior, data: Data) -> Marginals:
-    near = Rows(data.x, data.psi, data.weights)
-    both = (LocalSystems(prior, near, data.x, data.psi, i, True) for i in (data.earlier, data.others))
-    return functools.partial(_marginals, _Systems(*both), data)
 
 
 def _marginals_on_device(prior: AbstractPrior, data: Data) -> Marginals | None:
@@ -252,42 +219,6 @@ def _marginals_on_device(prior: AbstractPrior, data: Data) -> Marginals | None:
             return np.asarray(mean), np.asarray(variance)
 
     return marginals
-
-
-def _marginals(systems: _Systems, data: Data, site: Site) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of q at every row, given all sites."""
-    before = _conditional(systems.earlier, data, site, data.earlier)
-    strength = site.precision / (1.0 + site.precision * before.variance)
-    with all_blas_threads():
-        mode, factor = _coordinates(before.psi, strength, site.location - before.offset)
-        near = _conditional(systems.others, data, site, data.others)
-        spread = _spread(near.psi, factor)
-    given = near.offset + near.psi @ mode
-    gain = near.variance * site.precision / (1.0 + near.variance * site.precision)
-    return given + gain * (site.location - given), (1.0 - gain) * near.variance + np.square(1.0 - gain) * spread
-
-
-def _conditional(systems: LocalSystems, data: Data, site: Site, index: np.ndarray) -> Conditional:
-    found = systems.conditionals(np.asarray(site.precision))
-    return conditional_of(found, index, data.mean, np.asarray(site.location) - data.mean)
-
-
-def _coordinates(psi: np.ndarray, strength: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """ŵ and the lower Cholesky factor of H = I + Σ_n strength_n ψ_nψ_nᵀ."""
-    from scipy.linalg import cho_solve, cholesky  # here, because it doubles what `import kosambi` adds to `import jax`
-
-    scaled = psi * np.sqrt(strength)[:, None]
-    curvature = scaled.T @ scaled
-    curvature[np.diag_indices_from(curvature)] += 1.0
-    factor = cholesky(curvature, lower=True, check_finite=False)
-    return cho_solve((factor, True), scaled.T @ (np.sqrt(strength) * error), check_finite=False), factor
-
-
-def _spread(psi: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    """ψᵀH⁻¹ψ of every row."""
-    from scipy.linalg import solve_triangular
-
-    return np.sum(np.square(solve_triangular(factor, psi.T, lower=True, check_finite=False)), axis=0)
 
 
 def _factor_slopes(
@@ -325,7 +256,11 @@ def _rough(likelihood: AbstractLikelihood, y: Array) -> Array:
 
 @compiled
 def expected_slopes(likelihood: AbstractLikelihood, y: Array, mean: Array, deviation: Array) -> tuple[Array, Array]:
-    """E c' and a positive E c'' for f ~ N(mean, deviation²)."""
+    """E c' and a positive E c'' for f ~ N(mean, deviation²), in blocks of rows."""
+    return map_over_rows(lambda rows: _expected_slopes(likelihood, *rows), (y, mean, deviation))
+
+
+def _expected_slopes(likelihood: AbstractLikelihood, y: Array, mean: Array, deviation: Array) -> tuple[Array, Array]:
     rule = likelihood.evidence_rule
     slope = likelihood.raw_expected_derivative(y, mean, deviation, rule)
     if not likelihood.is_convex:

@@ -23,6 +23,7 @@ from kosambi.likelihoods import Gaussian
 from kosambi.sources import Block, Stream
 from kosambi.sources.sweeps import Sweeps
 from kosambi.target.data_terms import QuadraticTerm
+from kosambi.target.normal_sums import GramSum, RootSum
 
 LARGEST_TRACE = 1e8
 """Of ΨᵀΨ in units of the noise up to which it is summed; beyond, a factor of it is carried along."""
@@ -191,66 +192,3 @@ class _GaussianTotals:
         parts, *sums, total = memory
         self.parts, self.rows_sum.total = np.asarray(parts), np.asarray(total)
         self.sums.recall(tuple(sums))
-
-
-class GramSum:
-    """R, q and |e − Qq|² of e ≈ Ψw from the sum of [Ψ, e]ᵀ[Ψ, e], at the speed of a matrix product.
-
-    Its rounding is about 1e-16 of its trace, beside the prior's I: for a trace of 1e8 less than 1e-8.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.size, self.total = size, np.zeros((size + 1, size + 1))
-
-    def add(self, rows: Float[np.ndarray, "n K"]) -> None:
-        """Count more rows, the last column of which is e."""
-        self.total += rows.T @ rows
-
-    def over(self, group: Group) -> GramSum:
-        """That of the rows of all processes."""
-        (self.total,) = group.added("the normal matrix", self.total)
-        return self
-
-    def found(self, squared: float) -> tuple[Float[np.ndarray, "M M"], Float[np.ndarray, " M"], float]:
-        """A root of ΨᵀΨ, what it is to meet, and what no w can explain; `squared` is |e|²."""
-        from scipy.linalg import eigh
-
-        values, vectors = eigh(self.total[:-1, :-1], check_finite=False)
-        # Directions in which the data say less than rounding does, which the prior's I outweighs by far.
-        known = values > 1e-15 * max(float(values[-1]), 0.0)
-        lengths = np.sqrt(np.where(known, values, 1.0))
-        aim = np.where(known, vectors.T @ self.total[:-1, -1] / lengths, 0.0)
-        root = np.where(known, lengths, 0.0)[:, None] * vectors.T
-        return np.ascontiguousarray(root), aim, max(squared - float(aim @ aim), 0.0)
-
-
-class RootSum:
-    """The same from a triangular factor that QR factorisations carry from block to block: all digits, more slowly."""
-
-    def __init__(self, size: int) -> None:
-        self.size, self.total = size, np.zeros((0, size + 1))
-
-    def add(self, rows: Float[np.ndarray, "n K"]) -> None:
-        """Count more rows, the last column of which is e."""
-        from scipy.linalg import qr
-
-        both = np.concatenate([self.total, rows])
-        self.total = qr(both, mode="r", overwrite_a=True, check_finite=False)[0][: self.size + 1]
-
-    def over(self, group: Group) -> RootSum:
-        """That of the rows of all processes, whose factors are rows like others."""
-        if group.count > 1:
-            factors = group.gathered("the factor of the normal matrix", self.total)
-            self.total = np.zeros((0, self.size + 1))
-            for (factor,) in factors:
-                if len(factor):
-                    self.add(factor)
-        return self
-
-    def found(self, squared: float) -> tuple[Float[np.ndarray, "M M"], Float[np.ndarray, " M"], float]:
-        """The factor, Qᵀe, and what no w can explain, which stands below it."""
-        del squared
-        whole = np.zeros((self.size + 1, self.size + 1))
-        whole[: len(self.total)] = self.total
-        root = np.ascontiguousarray(whole[:-1, :-1])
-        return root, whole[:-1, -1].copy(), float(whole[-1, -1] ** 2)

@@ -20,12 +20,14 @@ from jaxtyping import Float
 from kosambi._core.checks import as_float_array, as_inputs, check_finite, is_traced
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import Module, at_rest, compiled, public
+from kosambi._core.room import USUAL, Room
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis import AbstractBasis
 from kosambi.errors import InputError, NumericalError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
-from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, data_value, quadratic_term
+from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, data_value
 from kosambi.target.kinds import as_kind, as_number, better_kind
+from kosambi.target.least_squares import quadratic_term
 from kosambi.target.neighborhood import Neighborhood
 from kosambi.target.neighbors import NEIGHBORS, neighbor_potential
 from kosambi.target.stream import StreamFacts
@@ -49,6 +51,7 @@ class Target(Module):
         num_nodes: of the quadrature of the optimal potential and of that with neighbours; chosen when None.
         num_neighbors: m, with potential="neighbors": how many near rows inform the residual at each; 30 when None, and
             at least N for all rows.
+        room: what the arrays of neighbours may take of memory, as `infer(max_memory=...)` plans it.
 
     >>> import numpy as np, kosambi as ko
     >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
@@ -83,6 +86,7 @@ class Target(Module):
         weights: ArrayLike | None = None,
         num_nodes: int | None = None,
         num_neighbors: int | None = None,
+        room: Room = USUAL,
     ) -> None:
         self.basis, self.likelihood = _as_model(basis, likelihood)
         self.kind = as_kind(potential, basis, likelihood)
@@ -111,7 +115,7 @@ class Target(Module):
                 _check_standardised(likelihood, self.y - offset, self.weights)
             if number is not None:
                 self.neighborhood, self.term = neighbor_potential(
-                    basis, likelihood, self.x, self.y, self.weights, number, num_nodes
+                    basis, likelihood, self.x, self.y, self.weights, number, num_nodes, room
                 )
                 return
             psi = basis.whitened_mean(self.x)

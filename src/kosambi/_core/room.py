@@ -1,0 +1,62 @@
+"""How much memory the arrays of a stage may take: what decides on blocks, on what is kept, and on single precision.
+
+A `Room` is planned once for a fit and handed down to whatever has a choice; where it comes from is the matter of
+`kosambi.target.memory`. What is computed does not depend on it but for rounding.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import NamedTuple
+
+MOST_THREADS = 8
+"""Threads that solve small systems side by side."""
+FEWEST_ROWS, MOST_ROWS = 2**13, 2**15
+"""Rows of a block: as many as sums take together, and the most that gain anything."""
+# Arrays of the size of a block that exist at once while it is used.
+_COPIES = 4
+
+
+class Room(NamedTuple):
+    """Bytes for the arrays of a stage."""
+
+    batch: int = 2**29
+    """What is computed at once: one half by all threads together, the other half a block of their results."""
+    kept: int = 2**32
+    """What may be held, because it would have to be computed again."""
+    features: int = 2**30
+    """What the features of all rows may take in double precision; above it they are held in single precision."""
+
+    def inputs(self, each: int) -> int:
+        """Inputs whose systems one thread may hold, with so many bytes for each.
+
+        >>> Room(batch=0).inputs(100)
+        1
+        """
+        threads = min(os.cpu_count() or 1, MOST_THREADS)
+        return max(1, self.batch // (2 * threads * each))
+
+    def rows(self, width: int) -> int:
+        """Rows of a block with `width` numbers each: a power of two.
+
+        >>> Room().rows(8), Room(batch=2**20).rows(8)
+        (32768, 8192)
+        """
+        wanted = max(1, self.batch // (2 * 8 * _COPIES * max(width, 1)))
+        return min(MOST_ROWS, max(FEWEST_ROWS, 2 ** (wanted.bit_length() - 1)))
+
+
+def give_back() -> None:
+    """Hand memory that was freed back to the system, where that can be asked for (glibc); elsewhere nothing is done.
+
+    After a stage with many threads much of what they had lies in pieces that later stages do not use.
+    """
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):
+        return
+
+
+USUAL = Room()
+"""Where nobody has said how much memory there is."""
