@@ -38,9 +38,8 @@ class TableTransformer(TransformerMixin, BaseEstimator):
     The coding is that of the command line (`Schema`): numbers stay as they are, Boolean values become 0 and 1, and text
     is one column of 0 and 1 for each level, or one for two levels. A date becomes a number of days, with the seasons
     that its times allow as points on circles: the time of day, the day of the week, the time of year. Columns with one
-    value are left out. With `impute` a
-    missing number becomes the median of the others, with a further column that says where, and a missing level is a
-    level of its own. Everything is learned from the rows of `fit`.
+    value are left out. With `impute` a missing number becomes the median of the others, with a further column that says
+    where, and a missing level is a level of its own. Everything is learned from the rows of `fit`.
 
     A pipeline predicts for every row, so that rows which cannot be coded, with a level that was not there in `fit` or a
     missing value, are refused as by `kosambi predict --on-bad-row error`; "skip" and "flag" have no counterpart. Ask
