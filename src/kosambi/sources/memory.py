@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from typing import NamedTuple
 
 import numpy as np
 
+from kosambi._core.process_memory import resident
 from kosambi.errors import InputError
 from kosambi.sources.base import AT_ONCE
 
@@ -85,26 +85,6 @@ def plan(max_memory: object, num_columns: int, num_coordinates: int, num_draws: 
     rows = int(np.clip(0.3 * free / block_row, _FEWEST_ROWS, AT_ONCE))
     sampled = int(np.clip(0.6 * free / sample_row, _FEWEST_ROWS, MOST_SAMPLED))
     return Plan(limit, 2 ** int(np.log2(rows)), sampled)
-
-
-def resident() -> int:
-    """Bytes of memory that the process has now; the most it ever had where the system does not say."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return peak()
-
-
-def peak() -> int:
-    """The most bytes of memory that the process has had; zero where the system does not say."""
-    try:
-        import resource
-    except ImportError:
-        return 0
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Kilobytes, but for one system.
-    return int(most if sys.platform == "darwin" else most * 1024)
 
 
 def machine_memory() -> int:
