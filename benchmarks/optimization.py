@@ -9,10 +9,13 @@ that both share, and the seconds that a step takes. Functions are evaluated with
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 import jax
@@ -180,6 +183,13 @@ def regret(method: type, problem: Problem, seed: int, num_evaluations: int) -> t
     return float(np.min(y)) - problem.least, float(np.median(seconds))
 
 
+def case(method: type, name: str, seed: int, num_evaluations: int) -> tuple[float, float]:
+    """`regret` of a problem by its name, for another process."""
+    found = regret(method, PROBLEMS[name], seed, num_evaluations)
+    print(name, method.name, seed, *found, file=sys.stderr, flush=True)  # type: ignore[attr-defined]
+    return found
+
+
 def at_random(problem: Problem, seed: int, num_evaluations: int) -> float:
     """The regret of inputs drawn at random."""
     unit = np.random.default_rng(seed).uniform(size=(num_evaluations, problem.bounds.shape[1]))
@@ -192,6 +202,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--evaluations", type=int, default=50)
     parser.add_argument("--only", nargs="*", default=list(PROBLEMS), choices=list(PROBLEMS))
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side, one thread of linear algebra each")
     parser.add_argument("--methods", nargs="*", default=None, choices=[Kosambi.name, WithoutNoise.name, BoTorch.name])
     options = parser.parse_args()
     methods: list[type] = [Kosambi, WithoutNoise]
@@ -205,20 +216,27 @@ def main() -> None:
     print(
         f"regret after {options.evaluations} evaluations, {options.seeds} seeds: median (quartiles); seconds per step"
     )
-    for name in options.only:
-        problem = PROBLEMS[name]
-        random = [at_random(problem, seed, options.evaluations) for seed in range(options.seeds)]
-        print(f"{name:11s} {'at random':9s} {_shown(random)}", flush=True)
-        for method in methods:
-            found = []
-            for seed in range(options.seeds):
-                found.append(regret(method, problem, seed, options.evaluations))
-                print(name, method.name, seed, *found[-1], file=sys.stderr, flush=True)
-            print(
-                f"{name:11s} {method.name:9s} {_shown([each[0] for each in found])}  "
-                f"{np.median([each[1] for each in found]):.2f} s",
-                flush=True,
-            )
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS") if options.jobs > 1 else ():
+        os.environ[variable] = "1"
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.jobs, mp_context=spawn, max_tasks_per_child=1) as pool:
+        runs = {
+            (name, method): [
+                pool.submit(case, method, name, seed, options.evaluations) for seed in range(options.seeds)
+            ]
+            for name in options.only
+            for method in methods
+        }
+        for name in options.only:
+            random = [at_random(PROBLEMS[name], seed, options.evaluations) for seed in range(options.seeds)]
+            print(f"{name:11s} {'at random':9s} {_shown(random)}", flush=True)
+            for method in methods:
+                found = [each.result() for each in runs[name, method]]
+                print(
+                    f"{name:11s} {method.name:9s} {_shown([each[0] for each in found])}  "
+                    f"{np.median([each[1] for each in found]):.2f} s",
+                    flush=True,
+                )
 
 
 def _shown(values: list[float]) -> str:

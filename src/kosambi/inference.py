@@ -11,9 +11,10 @@ from jax.random import fold_in
 from kosambi._core.checks import as_inputs, check_key, is_traced
 from kosambi._core.long_tables import frozen
 from kosambi._core.precision import public
+from kosambi._core.process_memory import give_back
 from kosambi._core.programs import split
 from kosambi._core.progress import Clock, Interruption, Progress
-from kosambi._core.room import USUAL, Room, give_back
+from kosambi._core.room import USUAL, Room
 from kosambi._core.types import ArrayLike, Key
 from kosambi.basis import AbstractBasis, PointBasis, inducing
 from kosambi.choices import as_basis_class, as_method, as_prior, finished, num_neighbors_of, with_background
@@ -267,7 +268,7 @@ def _room(
     likelihood: AbstractLikelihood,
 ) -> Room:
     """What the arrays of neighbours may take of it; the usual where that is not limited."""
-    return USUAL if memory is None else memory.room(Size.of(*shape, num_neighbors, basis.size, likelihood))
+    return USUAL if memory is None else memory.room(Size.of(shape, num_neighbors, basis.size, likelihood))
 
 
 def _is_full(selection: Selection | None) -> bool:

@@ -57,5 +57,6 @@ def test_the_user_says_where(tmp_path, variables, expected):
 
 
 def test_options_that_this_version_does_not_know_are_left_out(monkeypatch):
-    monkeypatch.setattr(compilation, "_FASTER", {"xla_cpu_no_such_option": True})
-    assert compilation.cpu_options.__wrapped__() == {}
+    monkeypatch.setattr(compilation, "_QUICKER", {"cpu": {"xla_cpu_no_such_option": True}})
+    assert compilation.quicker_options.__wrapped__("cpu") == {}
+    assert compilation.quicker_options.__wrapped__("another") == {}

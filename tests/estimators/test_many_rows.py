@@ -29,7 +29,7 @@ def test_points_are_spread_evenly_where_no_number_is_enough(monkeypatch):
     rough = ko.kernels.Matern12(np.full(8, 2.0))
     model = ProjectedLangevinRegressor(kernel=rough, hyperparameters=None, n_samples=20).fit(x[:600], y[:600])
     assert model.posterior_.selection is None
-    assert model.posterior_.basis.report.num_inducing == sizes.affordable(600, ko.likelihoods.Gaussian()) == 256
+    assert model.posterior_.basis.report.num_inducing == sizes.affordable(600, ko.likelihoods.Gaussian()) == 512
     residual = y[600:] - model.predict(x[600:])
     assert np.sqrt(np.mean(residual**2)) < 0.9 * np.std(y)
     # In one column few are enough, however many rows there are.

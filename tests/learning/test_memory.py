@@ -10,10 +10,10 @@ from kosambi.learning.memory import Memory, Size
 GAUSSIAN, LABELS = ko.likelihoods.Gaussian(), ko.likelihoods.Bernoulli()
 MB, GB = 10**6, 10**9
 SIZES = [
-    Size.of(1_000_000, 8, 40, 512, GAUSSIAN),
-    Size.of(1_000_000, 8, 16, 64, LABELS),
-    Size.of(500_000, 54, 20, 64, LABELS),
-    Size.of(20_000, 3, 96, 512, GAUSSIAN),
+    Size.of((1_000_000, 8), 40, 512, GAUSSIAN),
+    Size.of((1_000_000, 8), 16, 64, LABELS),
+    Size.of((500_000, 54), 20, 64, LABELS),
+    Size.of((20_000, 3), 96, 512, GAUSSIAN),
 ]
 
 
@@ -55,7 +55,7 @@ def test_what_takes_memory():
     """The features of Gaussian noise; two indices and tables with sites; no more neighbours than rows."""
     gaussian, labels = SIZES[0], SIZES[1]
     assert gaussian.needed(False) - gaussian.needed(True) == 4 * 1_000_000 * 512
-    assert labels.index == 2 * 4 * 1_000_000 * 16
+    assert labels.near == 2 * 4 * 1_000_000 * 16
     assert labels.needed(True) > labels._replace(num_points=0).needed(True)
-    assert Size.of(100, 2, 1000, 5, GAUSSIAN).num_neighbors == 100
+    assert Size.of((100, 2), 1000, 5, GAUSSIAN).num_neighbors == 100
     assert Memory(3 * GB, GB).asked(gaussian) == 2 * GB + gaussian.needed(True)

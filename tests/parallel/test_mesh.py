@@ -57,8 +57,9 @@ def test_what_does_not_run_on_a_mesh_is_refused():
     gaussian = ko.Target(target.basis, ko.likelihoods.Gaussian(0.1), target.x, target.y)
     with pytest.raises(InputError, match="closed forms"):
         ko.sample(key, gaussian, "mala", mesh=mesh)
-    with pytest.raises(InputError, match="`mesh` cannot be given with a source"):
-        ko.infer(key, target.basis.prior, target.likelihood, ko.sources.ArraySource(target.x, target.y), mesh=mesh)
+    source, model = ko.sources.ArraySource(target.x, target.y), (target.basis.prior, target.likelihood)
+    with pytest.raises(InputError, match="`mesh` cannot be given where rows are read in blocks"):
+        ko.infer(key, *model, source, num_inducing=5, mesh=mesh)
 
 
 DRAWS = """

@@ -190,7 +190,8 @@ def test_text_and_gaps_in_files_are_named(tmp_path):
 
 
 def test_memory_is_planned():
-    from kosambi.sources.memory import plan, resident
+    from kosambi._core.process_memory import resident
+    from kosambi.sources.memory import plan
 
     small, large = (plan(resident() + extra, 8, 64, 100) for extra in (400_000_000, 4_000_000_000))
     assert small.sample_rows < large.sample_rows == 20_000

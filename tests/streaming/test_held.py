@@ -100,7 +100,7 @@ def test_with_less_memory_there_are_fewer_points_and_then_none(near, empty, monk
     monkeypatch.setattr(sizes, "_STEP", 16)
     plain = ko.infer(KEY, KERNEL, likelihood, X, y)
     # No points, and single precision for them where there are any.
-    needed = [sizes.Size.of(N, 3, 16, points, likelihood).needed(True) for points in (0, 32)]
+    needed = [sizes.Size.of((N, 3), 16, points, likelihood).needed(True) for points in (0, 32)]
     few = ko.infer(KEY, KERNEL, likelihood, blocks(y), max_memory=needed[1])
     assert (few.basis.report.num_inducing, few.target.neighborhood.psi.dtype) == (32, np.float32)
     assert "32 inducing points at most instead of 64" in str(few.report.stream)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import kosambi as ko
+from kosambi.basis import points
 from kosambi.errors import InputError
-from kosambi.sources import ArraySource, BlockSource, memory
-from kosambi.target import stream
+from kosambi.sources import ArraySource, BlockSource, Stream, memory
+from kosambi.target import normal_sums, stream, stream_newton
 from kosambi.target.corrected_term import CorrectedTerm
 from kosambi.target.normal_sums import GramSum, RootSum
 from kosambi.target.stream_newton import StreamPotential
@@ -220,6 +221,60 @@ def test_arrays_need_observations_beside_them():
     for limit in (None, "2GB"):
         with pytest.raises(InputError, match="needs observations"):
             ko.infer(KEY, PRIOR, ko.likelihoods.Gaussian(0.1), X, max_memory=limit)
+
+
+@pytest.mark.parametrize("largest", [1e8, 0.0])
+def test_normal_equations_of_an_accelerator_are_those_of_the_host(monkeypatch, largest):
+    monkeypatch.setattr(stream, "LARGEST_TRACE", largest)
+    likelihood, y = DATA["gaussian"]
+
+    def sums():
+        with jax.enable_x64(True):
+            rows = Stream(ArraySource(X, y, WEIGHTS))
+            found = stream.gaussian_sums(BASIS, likelihood, rows, 256, True, float(sum(WEIGHTS)))
+        root, aim = np.asarray(found.term.root), np.asarray(found.term.aim)
+        return [root.T @ root, root.T @ aim, found.term.constant, found.sums.residual, found.noise_trace]
+
+    on_host = sums()
+    for place in (stream, normal_sums, points):
+        monkeypatch.setattr(place, "is_for_host", lambda _: False)
+    for a, b in zip(sums(), on_host, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_optimal"), [("bernoulli", False), ("student_t", False), ("student_t", True), ("categorical", False)]
+)
+def test_an_accelerator_finds_what_the_host_does(monkeypatch, name, is_optimal):
+    """Sums of a pass by one program for a block, from features that stay on the device."""
+    likelihood, y = DATA[name]
+    w = 0.5 * np.random.default_rng(2).normal(size=BASIS.size * likelihood.num_latents)
+    rule = likelihood.rule(np.array([0.5])) if is_optimal else None
+
+    def sums():
+        rows = StreamPotential(BASIS, likelihood, Stream(ArraySource(X, y, WEIGHTS)), 256, rule)
+        with jax.enable_x64(True):
+            return [*rows.derivatives(w), rows.values(w[None]), *rows.values_and_gradients(w[None])]
+
+    on_host = sums()
+    for place in (stream, stream_newton, points):
+        monkeypatch.setattr(place, "is_for_host", lambda _: False)
+    for a, b in zip(sums(), on_host, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+def test_a_sum_over_blocks_keeps_the_digits_of_one_block():
+    """Against sums with more digits; sums that are simply added up are off by more than ten times as much."""
+    blocks = np.random.default_rng(1).normal(size=(4000, 8, 3)) + 5.0
+    sums, plain, exact = GramSum(2), np.zeros((3, 3)), np.zeros((3, 3), np.longdouble)
+    for block in blocks:
+        sums.add(block)
+        plain += block.T @ block
+        exact += block.astype(np.longdouble).T @ block.astype(np.longdouble)
+    whole = sums.total[0].astype(np.longdouble) + sums.total[1]
+    off, plainly = (float(np.max(np.abs(each - exact)) / np.trace(exact)) for each in (whole, plain))
+    assert off < 1e-16 / np.sqrt(len(blocks))
+    assert plainly > 10.0 * off
 
 
 def test_points_that_say_the_same_leave_nothing_undefined():

@@ -6,7 +6,8 @@ system keeps caches. JAX locks it, so that processes may share it, and above `MA
 longest time. The environment variable `KOSAMBI_COMPILATION_CACHE` is another folder, or "off".
 
 What has to be compiled is compiled without XLA's newer code generator for CPUs, where this can be left out: it takes
-twice as long as the older one and makes programs that are no faster.
+twice as long as the older one and makes programs that are no faster. On a GPU XLA's trials of kernels for each product
+are left out, except in loops that run long: they were more than half of the time to compile, and won nothing back.
 """
 
 from __future__ import annotations
@@ -25,17 +26,21 @@ MAX_BYTES = 2**30
 _SETTINGS = {"jax_compilation_cache_max_size": MAX_BYTES, "jax_persistent_cache_min_compile_time_secs": 0.05}
 
 
-_FASTER = {"xla_cpu_use_fusion_emitters": False}
+_QUICKER: dict[str, dict[str, bool | int]] = {
+    "cpu": {"xla_cpu_use_fusion_emitters": False},
+    "gpu": {"xla_gpu_autotune_level": 0},
+}
 
 
 @functools.cache
-def cpu_options() -> dict[str, bool]:
-    """Options with which XLA compiles faster for a CPU; none where this version does not know them."""
+def quicker_options(backend: str) -> dict[str, bool | int]:
+    """Options with which XLA compiles faster for a kind of device; none where this version does not know them."""
+    options = _QUICKER.get(backend, {})
     try:
-        jax.jit(lambda: 0.0, compiler_options=_FASTER)()
+        jax.jit(lambda: 0.0, compiler_options=options)()
     except Exception:  # What an unknown option raises is not documented.
         return {}
-    return _FASTER
+    return options
 
 
 def cache_folder() -> Path | None:

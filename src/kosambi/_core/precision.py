@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kosambi._core.checks import is_traced
-from kosambi._core.compilation import cpu_options, use_cache
+from kosambi._core.compilation import quicker_options, use_cache
 from kosambi._core.processes import check_process
 from kosambi._core.programs import keep_few
 from kosambi._core.representation import representation
@@ -109,23 +109,30 @@ def compiled(function: Function) -> Function:
     NumPy arguments become JAX arrays in the current precision first. Left to `jit`, they can be demoted after it has
     compiled for float64, when it runs once with the switch on and once with it off.
     """
-    return _lifting(function, {})
+    return _lifting(function, is_loop=False)
 
 
 def compiled_loop(function: Function) -> Function:
-    """`compiled`, for a loop that runs long: on a CPU with the widest vectors it has.
+    """`compiled`, for a loop that runs long, where it pays to compile for longer.
 
-    XLA prefers 256 bits. 512 make a step of Euler-Maruyama in float64 shorter where the processor has them, and change
-    nothing where it has not.
+    On a GPU XLA chooses kernels for products by trying them. On a CPU it prefers 256 bits; 512 make a step of
+    Euler-Maruyama in float64 shorter where the processor has them, and change nothing where it has not.
     """
-    return _lifting(function, {"xla_cpu_prefer_vector_width": 512})
+    return _lifting(function, is_loop=True)
 
 
 class _Traced:
     """In the place of an array among the arguments that a program is recognised by."""
 
 
-def _lifting(function: Function, options: Mapping[str, Any]) -> Function:
+def _options(backend: str, is_loop: bool) -> dict[str, bool | int]:
+    """What XLA is told when it compiles a whole program; backends other than these need not know any of it."""
+    if backend == "cpu":
+        return {**quicker_options(backend), **({"xla_cpu_prefer_vector_width": 512} if is_loop else {})}
+    return {} if is_loop else quicker_options(backend)
+
+
+def _lifting(function: Function, is_loop: bool) -> Function:
     # Of flat lists of arrays: some programs run for less time than it takes to flatten a likelihood in Python, which
     # `equinox.filter_jit` does several times.
     def of_arrays(known: tuple[Any, tuple[tuple[type, Any], ...]], arrays: list[Array]) -> Any:
@@ -139,8 +146,8 @@ def _lifting(function: Function, options: Mapping[str, Any]) -> Function:
     plain = jax.jit(of_arrays, static_argnums=0)
 
     @functools.cache
-    def for_cpu() -> Callable[..., Any]:
-        return jax.jit(of_arrays, static_argnums=0, compiler_options={**cpu_options(), **options})
+    def whole(backend: str) -> Callable[..., Any]:
+        return jax.jit(of_arrays, static_argnums=0, compiler_options=_options(backend, is_loop))
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -150,9 +157,9 @@ def _lifting(function: Function, options: Mapping[str, Any]) -> Function:
         arrays = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
         # With types, since 1, 1.0 and True are equal.
         rest = tuple((_Traced, None) if isinstance(leaf, jax.Array) else (type(leaf), leaf) for leaf in leaves)
-        # Options are for whole programs, not for a part of one, and other backends need not know them.
-        is_whole = jax.default_backend() == "cpu" and not is_traced(arrays)
-        return (for_cpu() if is_whole else plain)((tree, rest), arrays)
+        # Options are for whole programs, not for a part of one.
+        program = plain if is_traced(arrays) else whole(jax.default_backend())
+        return program((tree, rest), arrays)
 
     return wrapped  # type: ignore[return-value]
 

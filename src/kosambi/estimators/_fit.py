@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 
 from kosambi._core.long_tables import num_distinct
 from kosambi._core.precision import host_generator
+from kosambi._core.process_memory import give_back
 from kosambi._core.programs import split
-from kosambi._core.room import give_back
 from kosambi._core.types import Key
 from kosambi.averaging import average
 from kosambi.basis import PointBasis, inducing
@@ -39,7 +39,7 @@ from kosambi.learning.num_neighbors import (
     enough_neighbors,
     of_all_rows,
 )
-from kosambi.learning.sizes import SUBSET, affordable
+from kosambi.learning.sizes import DRAWN, SUBSET, affordable
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import AveragedPosterior, Posterior
 from kosambi.posterior.doubled import scores_beside
@@ -95,8 +95,10 @@ def fitted(
     few = affordable(count, likelihood) if number == "auto" and not near else None
     is_learned, num_draws = settings.is_learned, settings.num_draws(likelihood, count, near > 0)
     num_draws = num_draws if found is None else 0
-    if few is not None and not isinstance(likelihood, Gaussian):
-        # So many rows are learned from with the points that then carry the draws.
+    if few is not None and (found is not None or not isinstance(likelihood, Gaussian)):
+        # So many rows are learned from with the points that then carry the draws; and of a stream, where passes take
+        # minutes, learning may take some, too: fewer points that are learned say more than twice as many that are not.
+        few = min(few, DRAWN)
         number, few = (_at_most(few, rows) if is_learned else number), None
     z = (filled.y - location) / scale
     limit = SUBSET if few is not None else None

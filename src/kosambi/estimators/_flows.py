@@ -69,7 +69,7 @@ def fit_rows(
             asked = asked_of(settings)
             reason = why_not(asked, ALONE) or ""
             if not reason:
-                memory, reason = chosen(*x.shape, model.likelihood, asked, max_memory)
+                memory, reason = chosen(x.shape, model.likelihood, asked, max_memory)
                 reason = reason or without_use(asked, x)
         if reason:
             refuse_in_blocks(settings)
@@ -114,7 +114,7 @@ def fit_source(
             del estimator.feature_names_in_
         memory = None
         if not reason:
-            memory, reason = chosen(found.num_rows, len(found.x_mean), given.likelihood, asked, max_memory)
+            memory, reason = chosen((found.num_rows, len(found.x_mean)), given.likelihood, asked, max_memory)
         if memory is not None:
             rows = read(found)
             reason = without_use(asked, rows.x)

@@ -34,7 +34,7 @@ def beside_neighbors_of(
     """
     wanted = near_points(len(x), likelihood)
     if memory is not None:
-        wanted = memory.num_points(Size.of(*x.shape, num_neighbors, wanted, likelihood)) or 0
+        wanted = memory.num_points(Size.of(x.shape, num_neighbors, wanted, likelihood)) or 0
     most = min(wanted, len(inducing.distinct_rows(x)))
     if not most:
         return np.arange(0)

@@ -35,8 +35,9 @@ from kosambi.learning.starts import rounding_of
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.likelihoods.families import AbstractLocation
 from kosambi.priors import GaussianProcess
+from kosambi.target.host_rounds import Data
 from kosambi.target.neighborhood import other_rows
-from kosambi.target.sites import Data, settled_sites
+from kosambi.target.sites import settled_sites
 
 KEPT_OUT = 1024
 """Rows that are asked."""

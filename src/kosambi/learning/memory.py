@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kosambi._core.journal import recalled
+from kosambi._core.process_memory import resident
 from kosambi._core.room import USUAL, Room
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
-from kosambi.sources.memory import resident
 from kosambi.target.neighborhood import SINGLE_ABOVE
 
 # Numbers of each row besides its inputs: observation, weight, order; a search tree; sites and what is known of f; the
@@ -45,10 +45,9 @@ class Size(NamedTuple):
     """Whether the likelihood is another than Gaussian."""
 
     @classmethod
-    def of(
-        cls, num_rows: int, num_columns: int, num_neighbors: int, num_points: int, likelihood: AbstractLikelihood
-    ) -> Size:
-        """For a likelihood, with no more neighbours than rows."""
+    def of(cls, shape: tuple[int, ...], num_neighbors: int, num_points: int, likelihood: AbstractLikelihood) -> Size:
+        """For inputs of this shape, with no more neighbours than rows."""
+        num_rows, num_columns = shape
         neighbors = min(num_neighbors, num_rows)
         return cls(num_rows, num_columns, neighbors, num_points, not isinstance(likelihood, Gaussian))
 
@@ -58,7 +57,7 @@ class Size(NamedTuple):
         return 8 * self.num_rows * self.num_columns
 
     @property
-    def index(self) -> int:
+    def near(self) -> int:
         """Bytes of the numbers of neighbours."""
         return 4 * self.num_rows * self.num_neighbors * (2 if self.has_sites else 1)
 
@@ -73,13 +72,13 @@ class Size(NamedTuple):
 
     def sites(self, is_single: bool, batch: int) -> int:
         """Bytes of the stage in which sites are found, or least squares summed up, without systems that are kept."""
-        return self.rows + self.held(is_single) + self.index + 8 * _SITES * self.num_rows + batch
+        return self.rows + self.held(is_single) + self.near + 8 * _SITES * self.num_rows + batch
 
     def needed(self, is_single: bool) -> int:
         """Bytes of the highest stage, at least, one copy of the rows included."""
         learning = 2 * self.inputs + _LEARNING
         # In many columns a search has them in single precision, too; what it finds has a margin.
-        search = self.held(is_single) + self.inputs * 3 // 2 + self.index
+        search = self.held(is_single) + self.inputs * 3 // 2 + self.near
         search += 8 * (_TREE + self.num_neighbors) * self.num_rows
         steps = self.held(is_single) + (16 * self.num_points + 8 * (_SITES + _STEPS)) * self.num_rows
         is_stepped = self.has_sites and self.num_points > 0
@@ -91,7 +90,7 @@ class Memory(NamedTuple):
     """How many bytes the process may take, and how many of them were left when a fit began.
 
     >>> import kosambi as ko
-    >>> size = Size.of(1_000_000, 8, 40, 512, ko.likelihoods.Gaussian())
+    >>> size = Size.of((1_000_000, 8), 40, 512, ko.likelihoods.Gaussian())
     >>> [Memory(limit, limit - 10**9).num_points(size) for limit in (8 * 10**9, 3 * 10**9, 10**9)]
     [512, 192, None]
     """
@@ -108,7 +107,7 @@ class Memory(NamedTuple):
         is_single = size.num_rows * size.num_points > SINGLE_ABOVE or size.needed(False) > self.free
         left = self.free - size.sites(is_single, 0)
         batch = min(USUAL.batch, max(_LEAST_BATCH, left // 4))
-        return Room(batch, min(USUAL.kept, max(0, left - batch)), 0 if is_single else USUAL.features)
+        return Room(batch, min(USUAL.kept, max(0, left - batch)), 0 if is_single else USUAL.features, self.limit)
 
     def again(self, num_rows: int, num_columns: int) -> Memory:
         """What is left after learning, as if the rows that are held by now were not, since sizes count them."""

@@ -18,7 +18,7 @@ EXPLAINED = 0.999
 MANY_ROWS, WORK = 10_000, 1.6e11
 """Rows above which no number of points is enough, and rows times squared points that are affordable then."""
 DRAWN = 512
-"""Points for so many rows where draws need steps, each of which takes time for every row and point."""
+"""Points for so many rows where draws need steps, each of which takes time for every row and point; at least, else."""
 SUBSET = 2000
 """Rows that a kernel for so many is learned from: about as many as there are points, which suits these best."""
 ALWAYS, NEVER = 64, 1024
@@ -32,7 +32,8 @@ CHEAP = 2**18
 def affordable(num_rows: int, likelihood: AbstractLikelihood) -> int | None:
     """How many points to take where more would always predict better; None for fewer rows.
 
-    As many as take a minute on two cores, for Gaussian noise; some minutes where draws need steps.
+    As many as take a minute on two cores, for Gaussian noise, but no fewer than there are where draws need steps, which
+    take some minutes.
 
     >>> import kosambi as ko
     >>> [affordable(number, ko.likelihoods.Gaussian()) for number in (5_000, 20_000, 40_000, 500_000)]
@@ -44,7 +45,7 @@ def affordable(num_rows: int, likelihood: AbstractLikelihood) -> int | None:
         return None
     if not isinstance(likelihood, Gaussian):
         return int(DRAWN / math.sqrt(likelihood.num_latents) // 64 * 64)
-    return int(np.clip(math.sqrt(WORK / num_rows) // 128 * 128, 256, 2048))
+    return int(np.clip(math.sqrt(WORK / num_rows) // 128 * 128, DRAWN, 2048))
 
 
 def ladder(most: int) -> list[int]:

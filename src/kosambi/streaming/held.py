@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from kosambi._core.groups import Group
 from kosambi._core.journal import recalled
+from kosambi._core.process_memory import peak, resident
 from kosambi.errors import InputError
 from kosambi.learning.memory import Memory, Size
 from kosambi.learning.num_neighbors import (
@@ -29,7 +30,7 @@ from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.posterior import Posterior
 from kosambi.samplers import StreamReport
 from kosambi.sources import Survey
-from kosambi.sources.memory import PROGRAMS, as_limit, peak, resident
+from kosambi.sources.memory import PROGRAMS, as_limit
 from kosambi.target.neighbors import DEFAULT, NEIGHBORS
 
 BLOCK = 2**14
@@ -100,7 +101,7 @@ def why_not(asked: Asked, group: Group) -> str | None:
     return asked.otherwise or None
 
 
-def chosen(num_rows: int, num_columns: int, likelihood: AbstractLikelihood, asked: Asked, max_memory: object) -> Choice:
+def chosen(shape: tuple[int, ...], likelihood: AbstractLikelihood, asked: Asked, max_memory: object) -> Choice:
     """Whether rows that may be held are, by what they would take together with what a fit makes of them.
 
     What memory is free is looked at once: a fit that is taken up again goes on with what it had begun with.
@@ -113,6 +114,7 @@ def chosen(num_rows: int, num_columns: int, likelihood: AbstractLikelihood, aske
         limit = as_limit(max_memory)
         return limit, limit - resident() - PROGRAMS
 
+    num_rows, num_columns = shape
     memory = Memory(*map(int, recalled("free memory", look, num_rows, num_columns)))
     enough = enough_neighbors(num_rows, likelihood)
     if not enough and not asked.is_for_neighbors:
@@ -120,7 +122,7 @@ def chosen(num_rows: int, num_columns: int, likelihood: AbstractLikelihood, aske
     m = asked.num_neighbors if isinstance(asked.num_neighbors, int) and asked.num_neighbors else enough or DEFAULT
     has_number = isinstance(asked.num_points, int)
     wanted = asked.num_points if isinstance(asked.num_points, int) else near_points(num_rows, likelihood)
-    size = Size.of(num_rows, num_columns, m, wanted, likelihood)
+    size = Size.of(shape, m, wanted, likelihood)
     least = size if has_number else size._replace(num_points=0)
     if memory.has_room(least):
         return Choice(memory)
@@ -193,5 +195,5 @@ def _fewer_points(posterior: Posterior, memory: Memory) -> str:
     if selection is None or selection.reason != NEIGHBORS or target.num_neighbors is None:
         return ""
     wanted = near_points(len(target.y), target.likelihood)
-    most = memory.num_points(Size.of(*target.x.shape, target.num_neighbors, wanted, target.likelihood)) or 0
+    most = memory.num_points(Size.of(target.x.shape, target.num_neighbors, wanted, target.likelihood)) or 0
     return f"{most} inducing points at most instead of {wanted}, for which there is no memory" if most < wanted else ""

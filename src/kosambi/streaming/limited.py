@@ -68,7 +68,7 @@ def within(
             shape = found.num_rows, len(found.x_mean)
         else:
             shape = rows.x.shape
-        memory, reason = chosen(*shape, likelihood, asked, max_memory)
+        memory, reason = chosen(shape, likelihood, asked, max_memory)
         if memory is not None:
             if found is not None:
                 rows = read(found)

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from kosambi._core.groups import Group
 from kosambi._core.linalg import one_blas_thread
 from kosambi._core.precision import with_fields
+from kosambi._core.process_memory import peak
 from kosambi._core.programs import split
 from kosambi._core.progress import Clock, Progress
 from kosambi._core.types import Key
@@ -31,7 +32,7 @@ from kosambi.samplers import MALA, AbstractSampler, EulerMaruyama, Particles, Re
 from kosambi.samplers.base import warn_user
 from kosambi.samplers.stream_steps import Stepped, steps_over
 from kosambi.sources import Survey
-from kosambi.sources.memory import Plan, peak
+from kosambi.sources.memory import Plan
 from kosambi.target import FactorisedTerm, Target
 from kosambi.target.corrected_term import corrected
 from kosambi.target.modes import find_modes

@@ -31,8 +31,8 @@ from kosambi.streaming.rows import check_streamable, infer_rows
 
 # Coordinates that memory is planned for where their number is left open.
 _USUAL = 512
-# Rows of a block of features beyond which nothing gets faster.
-_CACHED = 2**13
+# Rows of a block of features beyond which nothing gets faster: what caches like, and what keeps an accelerator busy.
+_CACHED, _BUSY = 2**13, 2**16
 _REMEDIES = {
     "initial": "draws begin around the mode of all rows",
     "precision": "sums over many rows need float64",
@@ -45,7 +45,8 @@ _USUALLY = {"precision": "float64", "on_interrupt": "raise"}
 def check_arguments(likelihood: AbstractLikelihood, arguments: Mapping[str, object]) -> None:
     """Refuse what a fit of rows that are read in blocks has no use for."""
     for name, reason in _REMEDIES.items():
-        if arguments[name] != _USUALLY.get(name):
+        given = arguments[name]
+        if given is not None and not (isinstance(given, str) and given == _USUALLY.get(name)):
             raise InputError(f"`{name}` cannot be given where rows are read in blocks: {reason}.")
     check_streamable(likelihood)
 
@@ -122,7 +123,8 @@ def infer_source(
         holds = planned(max_memory, found.x_mean.shape[0], known, likelihood.num_latents, particles, group)
         # No larger than there are rows, nor than caches like.
         fits = 2 ** int(np.ceil(np.log2(max(found.num_rows, 2))))
-        holds = holds._replace(block_rows=min(holds.block_rows, fits, _CACHED))
+        most = _CACHED if jax.default_backend() == "cpu" else _BUSY
+        holds = holds._replace(block_rows=min(holds.block_rows, fits, most))
         if not isinstance(basis, AbstractBasis):
             points = _points(key_points, prior, likelihood, found, number, inducing_points, progress)
             basis = basis(prior, points)

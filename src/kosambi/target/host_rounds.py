@@ -36,6 +36,7 @@ class Data(NamedTuple):
 def marginals_on_host(prior: AbstractPrior, data: Data, room: Room) -> Marginals:
     """q of all rows, from systems that are kept as far as there is room; without coordinates from the others alone."""
     rows, size = Rows(data.x, data.psi, data.weights), data.psi.shape[1]
+    room = room.now()
     own = room._replace(kept=room.kept // 2 if size else room.kept)
     others = LocalSystems(prior, rows, data.x, data.psi, data.others, own, keep=True)
     earlier = LocalSystems(prior, rows, data.x, data.psi, data.earlier, own, keep=True) if size else None

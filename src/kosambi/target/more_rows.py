@@ -119,6 +119,7 @@ def _updated(target: Target, rows: MoreRows, kept: Array | None) -> Target:
     counts = None if rows.weights is None else np.asarray(rows.weights)
     with one_blas_thread(target.basis.size):
         features = features_of(target.basis, new_x)
+        features = features._replace(psi=np.asarray(features.psi))
         deviation = np.sqrt(features.residual) if target.kind == "optimal" else None
         own = quadratic_term(rows.likelihood, features.psi, new_y, features.offset, counts, deviation)
         root = np.concatenate([np.asarray(old.root), np.asarray(own.root)])

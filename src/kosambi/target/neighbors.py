@@ -22,13 +22,15 @@ from jaxtyping import Float, Int
 from kosambi._core.journal import recalled
 from kosambi._core.linalg import all_blas_threads, one_blas_thread
 from kosambi._core.precision import at_rest
-from kosambi._core.room import USUAL, Room, give_back
+from kosambi._core.process_memory import give_back
+from kosambi._core.room import USUAL, Room
 from kosambi.basis import AbstractBasis
 from kosambi.basis.local import LocalSystems, Rows
 from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian, ShiftMixture
 from kosambi.likelihoods.marginals import Site
 from kosambi.target.data_terms import AbstractDataTerm
+from kosambi.target.host_rounds import Data
 from kosambi.target.least_squares import IN_BLOCKS, LeastSquares, least_squares
 from kosambi.target.marginal_term import marginal_term
 from kosambi.target.neighborhood import (
@@ -41,7 +43,7 @@ from kosambi.target.neighborhood import (
     neighborhood_scales,
     other_rows,
 )
-from kosambi.target.sites import Data, Settled, settled_sites
+from kosambi.target.sites import Settled, settled_sites
 
 NEIGHBORS = "neighbors"
 DEFAULT = 30

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.groups import Group
 from kosambi._core.journal import Arrays
-from kosambi._core.linalg import all_blas_threads
-from kosambi._core.precision import Module
+from kosambi._core.linalg import all_blas_threads, is_for_host
+from kosambi._core.precision import Module, compiled
 from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
 from kosambi.likelihoods import Gaussian
@@ -26,7 +27,7 @@ from kosambi.target.data_terms import QuadraticTerm
 from kosambi.target.normal_sums import GramSum, RootSum
 
 LARGEST_TRACE = 1e8
-"""Of ΨᵀΨ in units of the noise up to which it is summed; beyond, a factor of it is carried along."""
+"""Of ΨᵀΨ in units of the noise, over √B for B blocks, up to which it is summed; beyond, a factor is carried along."""
 
 
 class StreamFacts(Module):
@@ -62,7 +63,8 @@ class StreamFacts(Module):
 class RowFeatures(NamedTuple):
     """What the coordinates say about a block of rows."""
 
-    psi: Float[np.ndarray, "n M"]
+    psi: Float[Array, "n M"]
+    """On an accelerator, if it has enough to do there: then nothing is read back but sums."""
     offset: Float[np.ndarray, " n"]
     """m(x), the prior mean."""
     residual: Float[np.ndarray, " n"]
@@ -77,8 +79,15 @@ def features_of(basis: AbstractBasis, x: Float[np.ndarray, "n D"]) -> RowFeature
     known = basis.explained_on_host(x)
     if known is not None:
         return RowFeatures(known.psi, offset, np.maximum(known.residual, 0.0), known.variance)
-    psi, variance = np.asarray(basis.whitened_mean(x)), np.asarray(basis.prior.variance(x))
-    return RowFeatures(psi, offset, np.asarray(basis.residual_variance(x)), variance)
+    psi = _features_on_device(basis, x)
+    if is_for_host(psi.size):
+        psi = np.asarray(psi)
+    return RowFeatures(psi, offset, np.asarray(basis.residual_variance(x)), np.asarray(basis.prior.variance(x)))
+
+
+@compiled
+def _features_on_device(basis: AbstractBasis, x: Array) -> Array:
+    return basis.whitened_weights(x)
 
 
 class Sums:
@@ -131,6 +140,20 @@ class Sums:
         )
 
 
+def _in_deviations(
+    psi: Float[Array, "n M"], root: Float[np.ndarray, " n"], error: Float[np.ndarray, " n"]
+) -> Float[Array, "n K"]:
+    """[Ψ, e] in units of the deviations 1/root, where Ψ is."""
+    if isinstance(psi, np.ndarray):
+        return np.column_stack([psi * root[:, None], error * root])
+    return _scaled_on_device(psi, root, error)
+
+
+@compiled
+def _scaled_on_device(psi: Array, root: Array, error: Array) -> Array:
+    return jnp.concatenate([psi * root[:, None], (error * root)[:, None]], axis=1)
+
+
 class GaussianSums(NamedTuple):
     """What one pass over a stream leaves of it, with Gaussian noise."""
 
@@ -156,7 +179,8 @@ def gaussian_sums(
     noise = float(np.asarray(likelihood.noise))
     # Of the normal matrix, if prior variances elsewhere are what they are at the inducing points.
     trace_bound = total_weight * float(np.max(np.asarray(basis.prior.variance(basis.inducing_points)))) / noise**2
-    rows_sum = GramSum(basis.size) if trace_bound <= LARGEST_TRACE else RootSum(basis.size)
+    num_blocks = max(1.0, (stream.num_rows or 0) / block_rows)
+    rows_sum = (GramSum if trace_bound <= LARGEST_TRACE * np.sqrt(num_blocks) else RootSum)(basis.size)
     own, group = _GaussianTotals(basis, noise, block_rows, rows_sum), stream.source.group
     Sweeps(stream, block_rows).over(own, "normal equations", noise)
     constant, squared, trace = group.added("sums of squares", own.parts)[0].tolist()
@@ -180,7 +204,7 @@ class _GaussianTotals:
         self.sums.add(block, features)
         root, error = np.sqrt(block.weights) / self.noise, block.y - features.offset
         with all_blas_threads():
-            self.rows_sum.add(np.column_stack([features.psi * root[:, None], error * root]))
+            self.rows_sum.add(_in_deviations(features.psi, root, error))
         squared = float(np.sum(np.square(error * root)))
         trace = float(np.sum(np.square(root) * features.residual))
         self.parts = self.parts + np.array([constant, squared, trace])

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kosambi._core.journal import Arrays
-from kosambi._core.linalg import all_blas_threads
+from kosambi._core.linalg import all_blas_threads, is_for_host
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array
 from kosambi.basis import AbstractBasis
@@ -172,7 +172,11 @@ class _Totals:
 
 
 def derivatives_of(term: FactorisedTerm, w: Float[np.ndarray, " K"]) -> Derivatives:
-    """The value, slope and second derivatives of a data term that is in memory."""
+    """The value, slope and second derivatives of a data term that is in memory, or on an accelerator."""
+    if not is_for_host(term.psi.size):
+        shaped = w if term.likelihood.num_latents == 1 else w.reshape(term.psi.shape[1], -1)
+        value, slope, *others = map(np.asarray, _derivatives_on_device(term, shaped))
+        return Derivatives(float(value), slope.reshape(w.shape), others[0], others[-1])
     potential = HostPotential(term)
     with np.errstate(over="ignore", invalid="ignore"), all_blas_threads():
         rows: RowCosts = potential.rows(w)
@@ -182,6 +186,14 @@ def derivatives_of(term: FactorisedTerm, w: Float[np.ndarray, " K"]) -> Derivati
         is_convex = term.likelihood.is_convex
         positive = second if is_convex else potential.spread(rows.search_curvature) - unit
     return Derivatives(float(np.sum(rows.cost)), slope, second, positive)
+
+
+@compiled
+def _derivatives_on_device(term: FactorisedTerm, w: Array) -> tuple[Array, ...]:
+    value, slope = term.value_and_gradient(w[None])
+    if term.likelihood.is_convex:
+        return value[0], slope[0], term.curvature(w)
+    return value[0], slope[0], term.hessian(w), term.search_curvature(w)
 
 
 def search_stream(
