@@ -95,7 +95,7 @@ class Mutant(NamedTuple):
 def mutants(path: str, source: str) -> list[Mutant]:
     r"""All faults that can be made in one file, in the order of the text.
 
-    >>> [(mutant.kind, mutant.after) for mutant in mutants("f.py", "def f(x):\\n    return x - 1\\n")]
+    >>> [(mutant.kind, mutant.after) for mutant in mutants("f.py", "def f(x):\n    return x - 1\n")]
     [('arithmetic', '(x + 1)'), ('constant', '2')]
     """
     return sorted(_File(path, source).found(), key=lambda mutant: (mutant.start, mutant.end, mutant.kind, mutant.after))
