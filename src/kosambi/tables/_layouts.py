@@ -18,7 +18,7 @@ MONTHS = tuple(" ".join(_HALVES).split())
 FIRST_YEAR, LAST_YEAR = 1, 9999
 """Years that are read."""
 _NAME = "(?P<name>" + "|".join([f"{month[:3]}(?:{month[3:]})?" for month in MONTHS if month != "May"]) + "|May|Sept)"
-_ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?))?"
+_ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?))?"
 _SECONDS = r"(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?)"
 _HALF = r"(?:\s?(?P<half>[ap])\.?m\.?)?"
 _TIME = rf"(?:(?:T|,?\s+)(?P<hour>\d{{1,2}}){_SECONDS}?{_HALF}{_ZONE})?"
@@ -159,6 +159,15 @@ def parsed_format(levels: np.ndarray, layout: str) -> Fields:
     return Fields(times, ~np.isnat(times), offsets)
 
 
+def is_day_second(layout: str) -> bool:
+    """Whether a format of `strptime` has the day behind a year of four digits, as `%Y-%d-%m` has.
+
+    >>> is_day_second("%Y-%d-%m"), is_day_second("%d.%m.%Y"), is_day_second("%Y%m%d")
+    (True, False, False)
+    """
+    return re.findall(r"%([a-zA-Z])", layout)[:2] == ["Y", "d"]
+
+
 def check_format(layout: str) -> bool:
     """Whether a format of `strptime` says the year and the month, or the day of the year, and can be used.
 
@@ -221,9 +230,20 @@ def _times(fields: dict[str, np.ndarray]) -> np.ndarray:
     is_right &= days.astype("M8[M]") == months
     within = _of_day(fields)
     days = np.where(is_right, days, np.datetime64("NaT"))
-    # Nanoseconds only where they are written, because they reach from 1678 to 2261.
-    unit = "us" if np.all(within[~np.isnat(within)].astype(np.int64) % 1000 == 0) else "ns"
+    # Nanoseconds only where they are written, and where they reach.
+    is_fine = np.any(within[~np.isnat(within)].astype(np.int64) % 1000 != 0) and has_nanoseconds(days)
+    unit = "ns" if is_fine else "us"
     return days.astype(f"M8[{unit}]") + within.astype(f"m8[{unit}]")
+
+
+def has_nanoseconds(times: np.ndarray) -> bool:
+    """Whether nanoseconds, in 64 bits, reach all of some times: they do from 1678 to 2261.
+
+    >>> has_nanoseconds(np.array(["1677-12-31"], "M8[D]")), has_nanoseconds(np.array(["2261-12-31", "NaT"], "M8[D]"))
+    (False, True)
+    """
+    years = times[~np.isnat(times)].astype("M8[Y]").astype(np.int64) + 1970
+    return bool(np.all((years >= 1678) & (years <= 2261)))
 
 
 def _of_day(fields: dict[str, np.ndarray]) -> np.ndarray:
