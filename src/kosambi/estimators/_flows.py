@@ -83,7 +83,7 @@ def fit_rows(
         else:
             begun = last if begins_at_last else None
             if left := _in_memory(estimator, settings, x, weights, model, memory, begun):
-                reported(estimator.posterior_, left)
+                reported(estimator.posterior_, left, num_rows=len(x))
     _finished(estimator)
 
 
