@@ -132,10 +132,7 @@ class Stream:
             mark.rows, mark.hashes, mark.seconds = row, tuple(hashes), time.perf_counter() - began
             yield block if self.transform is None else self.transform(block)
         if row == 0 and is_first and self.source.group.count == 1:
-            raise InputError(
-                f"{self.source.name} has no rows. Give a source with data; it is read several times, so that an "
-                "iterator must begin anew each time."
-            )
+            raise InputError(f"{self.source.name} has no rows. {self.source.if_empty}")
         if row < before:
             raise self._changed(f"{row:,} rows where an earlier run had read {before:,}")
         self._compare(hashes, known, row, is_first)

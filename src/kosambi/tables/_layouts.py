@@ -18,7 +18,7 @@ MONTHS = tuple(" ".join(_HALVES).split())
 FIRST_YEAR, LAST_YEAR = 1, 9999
 """Years that are read."""
 _NAME = "(?P<name>" + "|".join([f"{month[:3]}(?:{month[3:]})?" for month in MONTHS if month != "May"]) + "|May|Sept)"
-_ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?))?"
+_ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d(?::?[0-5]\d)?)?))?"
 _SECONDS = r"(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?)"
 _HALF = r"(?:\s?(?P<half>[ap])\.?m\.?)?"
 _TIME = rf"(?:(?:T|,?\s+)(?P<hour>\d{{1,2}}){_SECONDS}?{_HALF}{_ZONE})?"
@@ -120,7 +120,7 @@ def parsed(levels: np.ndarray, layout: str) -> Fields:
     times = np.where(has_form, times, np.datetime64("NaT"))
     offsets = np.where(has_form, fields["offset"], np.nan)
     shift = np.where(np.isnan(offsets), 0.0, offsets)
-    return Fields(times - shift.astype("m8[m]"), has_form, offsets)
+    return Fields(times - np.round(60.0 * shift).astype("m8[s]"), has_form, offsets)
 
 
 def parsed_clock(levels: np.ndarray) -> np.ndarray:
@@ -212,11 +212,11 @@ def _numbers(texts: np.ndarray) -> np.ndarray:
 
 
 def _minutes(zone: str) -> float:
-    """An offset from UTC as it is written, Z, UTC, +02:00, -0330, +01; NaN where there is none."""
+    """An offset from UTC as it is written, Z, UTC, +02:00, -0330, +01, +00:53:28; NaN where there is none."""
     if not zone or zone[0] not in "+-":
         return 0.0 if zone else np.nan
     digits = zone[1:].replace(":", "")
-    minutes = 60.0 * int(digits[:2]) + int(digits[2:] or 0)
+    minutes = 60.0 * int(digits[:2]) + int(digits[2:4] or 0) + int(digits[4:] or 0) / 60.0
     return -minutes if zone[0] == "-" else minutes
 
 
