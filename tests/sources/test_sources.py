@@ -216,7 +216,7 @@ def test_no_rows_and_no_weights_are_refused(tmp_path):
     # Its second pass finds an iterator that has been read.
     with pytest.raises(InputError, match="other rows in a later pass than in the first: 0 rows where"):
         list(stream.blocks(512))
-    with pytest.raises(InputError, match="has no rows.* the iterator must begin anew each time"):
+    with pytest.raises(InputError, match=r"has no rows.* the iterator must begin anew each time"):
         list(Stream(BlockSource(lambda: once)).blocks(512))
     with pytest.raises(InputError, match="weights of the arrays are zero"):
         survey(ArraySource(X, Y, np.zeros(1000)))

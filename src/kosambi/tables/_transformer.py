@@ -102,7 +102,7 @@ class TableTransformer(TransformerMixin, BaseEstimator):
             given = checked_formats(formats, inputs)
             if both := [name for name in given if name in self.categorical]:
                 raise InputError(
-                    f"`{both[0]}` cannot have both categories and dates. Leave it out of `categorical` or `date_format`."
+                    f"`{both[0]}` cannot have both categories and dates. Leave it out of one of them."
                 )
             kinds: dict[str, Kind] = dict.fromkeys(self.categorical, "categorical")
             table = typed(raw, kinds | dict.fromkeys(given, "date"), given)
