@@ -84,6 +84,7 @@ def test_names_with_equals_signs_have_formats_too(tmp_path):
         (("date=%H:%M",), {}, "says no year and month that can be read"),
         (("date=%Y-%m-%d",), {}, r"holds dates, but also 60 times text that is none.*`01/01/2023`"),
         (("date=day-first",), {"categorical": ("date",)}, "cannot have both categories and dates"),
+        (("date=day-first", "date=month-first"), {}, "given twice for `date`"),
     ],
 )
 def test_bad_input_formats(write, formats, options, message):
