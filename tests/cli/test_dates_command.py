@@ -12,7 +12,7 @@ import kosambi as ko
 from kosambi.cli._data import DataRequest, load
 from kosambi.cli._stream import load_stream
 from kosambi.errors import InputError
-from kosambi.tables import Schema, TableSource, typed
+from kosambi.tables import Schema, TableSource, read_in_parts, typed
 
 RNG = np.random.default_rng(0)
 TIMES = pd.Timestamp("2023-01-01") + pd.to_timedelta(np.arange(60), "D")
@@ -84,6 +84,7 @@ def test_names_with_equals_signs_have_formats_too(tmp_path):
         (("date=%H:%M",), {}, "says no year and month that can be read"),
         (("date=%Y-%m-%d",), {}, r"holds dates, but also 60 times text that is none.*`01/01/2023`"),
         (("date=day-first",), {"categorical": ("date",)}, "cannot have both categories and dates"),
+        (("date=day-first", "date=month-first"), {}, "given twice for `date`"),
     ],
 )
 def test_bad_input_formats(write, formats, options, message):
@@ -127,6 +128,22 @@ def test_a_stream_codes_dates_as_a_table_does(tmp_path, suffix):
         spoiled.to_csv(path, index=False)
         with pytest.raises(InputError, match="`soon`"):
             list(TableSource(path, data.schema, "numeric").parts())
+
+
+def test_dates_that_are_row_labels_of_a_data_frame_are_a_column(tmp_path):
+    """In Parquet, which keeps them as such: read as a whole, in parts, and without rows."""
+    days = pd.date_range("2023-01-01", periods=90, name="date")
+    table = pd.DataFrame({"x": RNG.normal(size=90), "sales": RNG.normal(size=90)}, index=days)
+    table.to_parquet(tmp_path / "t.parquet", row_group_size=40)
+    whole = load(DataRequest(tmp_path / "t.parquet", "sales", holdout=0.0), print)
+    stream = load_stream(DataRequest(tmp_path / "t.parquet", "sales", memory="2GB", holdout=0.0), print)
+    assert stream.schema.columns == whole.schema.columns
+    assert stream.schema.names == ("x", "date")
+    x = np.concatenate([part.x for part in stream.source.parts()])
+    np.testing.assert_array_equal(x, whole.matrix(whole.training))
+    table[:0].to_parquet(tmp_path / "none.parquet")
+    (none,) = read_in_parts(tmp_path / "none.parquet", columns=["date"], share=(1, 2))
+    assert none.columns.tolist() == ["date"]
 
 
 @pytest.mark.slow

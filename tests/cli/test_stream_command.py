@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 import kosambi as ko
+from kosambi.cli._data import DataRequest, load
+from kosambi.cli._stream import load_stream
 from kosambi.errors import InputError
 from kosambi.tables import Schema, TableSource, Witnesses, read_in_parts, typed
 
@@ -107,3 +109,19 @@ def test_what_a_stream_cannot_have_is_refused(cli, path, tmp_path):
         assert cli(*common, *options).exit_code == 2
     assert cli(*common, "--distributed", "--coordinator", "nowhere").exit_code == 3
     assert "needed for" in cli(*common, "--memory", "1MB", "--impute", "--no-report").output
+
+
+def test_a_stream_says_of_units_words_and_copies_what_a_table_says(tmp_path):
+    number = 300
+    table = pd.DataFrame({"share": [f"{i % 50}%" for i in range(number)], "x": RNG.normal(size=number)})
+    table["copy"] = 2.0 * table["x"]
+    table["code"] = [str(i % 5) if i % 3 else "low" for i in range(number)]
+    table.assign(y=table["x"]).to_csv(tmp_path / "t.csv", index=False)
+    notes, others = [], []
+    stream = load_stream(DataRequest(tmp_path / "t.csv", "y", memory="2GB", holdout=0.0), notes.append)
+    whole = load(DataRequest(tmp_path / "t.csv", "y", holdout=0.0), others.append)
+    assert stream.schema == whole.schema
+    assert sorted(others) == sorted(notes[:-1])
+    assert len(others) == 4
+    (part,) = stream.source.parts()
+    np.testing.assert_array_equal(part.x[:, 0], np.arange(number) % 50)

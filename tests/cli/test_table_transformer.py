@@ -132,3 +132,28 @@ def test_bad_input_what_is_no_table():
         TableTransformer().fit(pd.DataFrame({"a": []}))
     with pytest.raises(ValueError, match="must be those of `fit`"):
         TableTransformer().fit(pd.DataFrame({"a": [1.0, 2.0]})).get_feature_names_out(["b"])
+
+
+def test_formats_that_cannot_be_meant_are_refused():
+    diary = pd.DataFrame({"d": ["1.2.24", "3.4.24"] * 20})
+    for formats in ("%d.%m.%y", {"d": None}):
+        with pytest.raises(InputError, match="a format for each name of a column"):
+            TableTransformer().set_params(date_format=formats).fit(diary)
+    with pytest.raises(InputError, match="both categories and dates"):
+        TableTransformer(date_format={"d": "%d.%m.%y"}, categorical=["d"]).fit(diary)
+
+
+def test_whole_numbers_that_are_dates_may_have_holes():
+    days = pd.Series([20240101.0 + i for i in range(28)] + [np.nan])
+    coder = TableTransformer(impute=True, date_format={"d": "%Y%m%d"}).fit(pd.DataFrame({"d": days}))
+    np.testing.assert_array_equal(coder.transform(pd.DataFrame({"d": days})).iloc[:-1, 0], np.arange(28.0))
+    for new in ([20240105, 20240230], [20240105.0, 20240230.0], [20240105.0, 20240230.5]):
+        assert [bool(fault) for fault in coder.faults(pd.DataFrame({"d": new}))] == [False, True]
+    assert coder.faults(pd.DataFrame({"d": [20240105.0, np.nan]})).tolist() == ["", ""]
+
+
+def test_months_that_are_periods_are_no_faults():
+    months = pd.DataFrame({"d": pd.period_range("2020-01", periods=60, freq="M"), "c": ["u", "v"] * 30})
+    coder = TableTransformer().fit(months)
+    assert coder.faults(months).tolist() == [""] * 60
+    assert [bool(fault) for fault in coder.faults(months[:2].assign(c=["u", "w"]))] == [False, True]

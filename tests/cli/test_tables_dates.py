@@ -16,6 +16,8 @@ from kosambi.tables._layouts import LAYOUTS, MONTHS, check_format, parsed
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 UTC2 = datetime.timezone(datetime.timedelta(hours=2))
 
+LOOSE = {"check_names": False, "check_dtype": False, "check_freq": False}
+
 
 def read(values, layout=None):
     kinds, layouts = ({"d": "date"}, {"d": layout}) if layout else (None, None)
@@ -215,3 +217,34 @@ def test_every_layout_is_read(rng):
     short = np.array([f"{month[:3].upper()} 5, 2024" for month in MONTHS], dtype=object)
     months = parsed(short, "name-day").times.astype("M8[M]").astype(int) % 12
     np.testing.assert_array_equal(months, np.arange(12))
+
+
+def test_parts_of_a_second_do_not_move_old_dates():
+    # Nanoseconds do not reach 1600, which came out as 2184.
+    old, new = "1600-03-01", "2024-01-01 00:00:00.123456789"
+    for found in (read([old, new]), read([datetime.datetime(1600, 3, 1), pd.Timestamp(new)])):
+        assert found.astype(str).tolist() == ["1600-03-01 00:00:00.000000", "2024-01-01 00:00:00.123456"]
+    assert str(read(["1/3/1600", new], "day-first")[0]) == "1600-03-01 00:00:00"
+
+
+def test_the_year_may_come_first_beside_a_format():
+    assert read(["31.12.24", "2024-03-01 10:00"], "%d.%m.%y").astype(str).tolist() == [
+        "2024-12-31 00:00:00",
+        "2024-03-01 10:00:00",
+    ]
+    # Where the format itself has the year first, and then the day, it would say two things.
+    with pytest.raises(InputError, match="also 1 times text"):
+        read(["2024-31-12", "2024-03-31"], "%Y-%d-%m")
+
+
+def test_bad_input_offsets_of_a_day_or_more():
+    for offset in ("-24:00", "+05:60"):
+        with pytest.raises(InputError, match="Column `d`"):
+            read([f"2024-01-0{day}T00:00{offset}" for day in range(1, 10)])
+
+
+def test_offsets_of_times_before_zones_have_seconds():
+    """As times of a zone are written that are older than it: its files of held-out rows are read again."""
+    times = pd.Series(pd.date_range("1850-01-01", periods=30, freq="500D", tz=BERLIN))
+    assert str(times[0]).endswith("+00:53:28")
+    pd.testing.assert_series_equal(read(times.astype(str)).dt.tz_convert("UTC"), times.dt.tz_convert("UTC"), **LOOSE)

@@ -90,6 +90,16 @@ def test_arrays_with_too_little_memory_are_read_in_blocks(monkeypatch):
     np.testing.assert_allclose(model.predict(X[:9]), right.predict(X[:9]), rtol=1e-9)
 
 
+def test_a_limit_of_memory_with_rows_that_occur_twice_and_with_a_warm_start():
+    options = {"kernel": KERNEL, "hyperparameters": None, "n_samples": 10}
+    twice = np.repeat(X[:40], 2, axis=0)
+    model = ko.ProjectedLangevinRegressor(**options, warm_start=True).fit(twice, np.repeat(Y[:40], 2), max_memory="8GB")
+    assert model.report_.stream.num_rows == model.report_.stream.sample_rows == 80
+    assert len(model.posterior_.target.y) == 40
+    with pytest.raises(InputError, match=r"`warm_start=True` is for rows that are held .*: coordinates were asked for"):
+        model.set_params(n_inducing=5).fit(X[:40], Y[:40], max_memory="8GB")
+
+
 @pytest.mark.slow
 def test_a_regressor_learns_hyperparameters_from_the_sample(tmp_path):
     model = ko.ProjectedLangevinRegressor(n_inducing=40).fit(BlockSource(lambda: iter([(X, Y)]), columns=["a", "b"]))
@@ -130,5 +140,7 @@ def test_what_a_source_has_is_not_given_twice():
         ko.ProjectedLangevinRegressor().fit(X, np.column_stack([Y, Y]), max_memory="2GB")
     with pytest.raises(InputError, match="one class only"):
         ko.ProjectedLangevinClassifier().fit(ArraySource(X, np.ones(900)))
+    with pytest.raises(InputError, match=r"`y` of the source has 0\.5, and classes are whole numbers"):
+        ko.ProjectedLangevinClassifier().fit(ArraySource(X, np.arange(900) % 3 / 2.0))
     with pytest.raises(InputError, match=r"row 3 .*Poisson"):
         ko.ProjectedLangevinRegressor("poisson").fit(ArraySource(X, np.r_[np.ones(3), -1.0, np.ones(896)]))

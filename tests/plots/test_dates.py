@@ -108,6 +108,19 @@ def test_the_effect_of_a_season_is_an_average_over_rows_at_one_time(model):
     assert np.argmax(effect.mean[:, 0]) == 5
 
 
+def test_missing_times_are_on_no_day_of_the_week(model):
+    (circle,) = circles(list(X))
+    rows = X.to_numpy(copy=True)[TABLE["date"].dt.day_of_week > 0]
+    rows[:3, list(circle.columns)] = 0.0
+    effect = averaged_season(model, rows, circle, num_samples=10)
+    assert effect.levels == ("Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+    assert len(effect.data) == len(rows) - 3
+    # Of rows that are all missing a picture has the whole week, and no marks.
+    effect = averaged_season(model, rows[:3], circle, num_samples=10)
+    assert len(effect.levels) == 7
+    assert influence(effect) == 0.0
+
+
 def test_panels_have_the_name_of_the_column_and_its_calendar(model):
     axes = plots.partial_effect(model, X, "date", num_samples=10, num_points=9)
     assert axes.get_xlabel() == "date"

@@ -203,9 +203,21 @@ def test_memory_is_planned():
             plan(wrong, 8, 64, 100)
 
 
-def test_no_rows_and_no_weights_are_refused():
+def test_no_rows_and_no_weights_are_refused(tmp_path):
     with pytest.raises(InputError, match="has no rows"):
         survey(BlockSource(lambda: iter(())))
+    # With a row group, as data frames without rows are written.
+    pd.DataFrame({"a": [0.0], "y": [0.0]})[:0].to_parquet(tmp_path / "none.parquet")
+    with pytest.raises(InputError, match="has no rows"):
+        survey(ParquetSource(tmp_path / "none.parquet", target="y"))
+    once = iter([(X, Y)])
+    stream = Stream(BlockSource(lambda: once))
+    assert sum(len(block.y) for block in stream.blocks(512)) == 1000
+    # Its second pass finds an iterator that has been read.
+    with pytest.raises(InputError, match="other rows in a later pass than in the first: 0 rows where"):
+        list(stream.blocks(512))
+    with pytest.raises(InputError, match=r"has no rows.* the iterator must begin anew each time"):
+        list(Stream(BlockSource(lambda: once)).blocks(512))
     with pytest.raises(InputError, match="weights of the arrays are zero"):
         survey(ArraySource(X, Y, np.zeros(1000)))
     with pytest.raises(InputError, match=r"row 999 .*the weight is -1"):

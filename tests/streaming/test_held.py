@@ -207,6 +207,17 @@ def test_other_rows_in_the_second_pass_are_refused():
 
     with pytest.raises(InputError, match="gives other rows in a later pass than in the first: other values"):
         ko.infer(KEY, KERNEL, likelihood, BlockSource(changing), num_neighbors=5)
+    calls.clear()
+
+    def growing():
+        calls.append(None)
+        yield X, y
+        if len(calls) > 2:
+            yield X[:1], y[:1]
+
+    # For which the arrays have no room.
+    with pytest.raises(InputError, match="in a later pass than in the first: more rows than the 700 of the first"):
+        ko.infer(KEY, KERNEL, likelihood, BlockSource(growing), num_neighbors=5)
 
 
 @pytest.mark.slow

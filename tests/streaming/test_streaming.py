@@ -213,7 +213,7 @@ def test_what_a_stream_cannot_have_is_refused(options, words):
     ],
 )
 def test_likelihoods_without_a_sum_over_rows_or_with_two_signs_are_refused(likelihood):
-    with pytest.raises(InputError, match="Rows as a stream cannot have"):
+    with pytest.raises(InputError, match=r"Rows that are read in blocks cannot have .*leave `max_memory` out"):
         ko.infer(KEY, PRIOR, likelihood, ArraySource(X, np.ones(N)), num_inducing=5)
 
 

@@ -137,6 +137,8 @@ def known_columns(request: DataRequest, inputs: tuple[str, ...]) -> tuple[dict[s
         cuts = [place for place in places if text[:place] in inputs] or places[:1]
         if not cuts:
             raise InputError(f"`--date-format {text}` names no column. Write `--date-format COLUMN=FORMAT`.")
+        if text[: cuts[0]] in layouts:
+            raise InputError(f"`--date-format` is given twice for `{text[: cuts[0]]}`. Leave one of them out.")
         layouts[text[: cuts[0]]] = text[cuts[0] + 1 :]
     layouts = tables.checked_formats(layouts, inputs)
     both = [name for name in layouts if name in request.categorical]

@@ -64,13 +64,23 @@ def load_stream(request: DataRequest, note: Callable[[str], None], group: Group 
     seen = table[table[request.target].notna()]
     task = request.task if request.task in ("regression", "classification") else "auto"
     target = tables.read_target(seen[request.target], task)  # type: ignore[arg-type]
-    layouts = tables.layouts_of(raw, table[list(inputs)], layouts)
+    units, layouts = tables.units_of(raw, table), tables.layouts_of(raw, table[list(inputs)], layouts)
     schema = tables.Schema.learn(
-        seen, target=request.target, inputs=inputs, impute=request.impute, layouts=layouts, dates=request.dates
+        seen,
+        target=request.target,
+        inputs=inputs,
+        impute=request.impute,
+        units=units,
+        layouts=layouts,
+        dates=request.dates,
     )
+    notes = (*notes, *tables.mixed_notes(raw, table, inputs, request.categorical))
+    notes = (*notes, *tables.compact_notes(raw, table, inputs))
+    if request.target in units:
+        notes = (*notes, tables.unit_note(request.target, units[request.target]))
+    notes = (*notes, *tables.leak_notes(seen[list(inputs)], target))
     read = [note.text for note in tables.date_notes(schema.columns, raw)]
-    compact = tables.compact_notes(raw, table, inputs)
-    schema = dataclasses.replace(schema, notes=(*notes, *compact, *schema.notes, *read))
+    schema = dataclasses.replace(schema, notes=(*notes, *schema.notes, *read))
     for text in schema.notes:
         note(text)
     if target.hint and request.task == "auto":

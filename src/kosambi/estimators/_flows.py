@@ -73,12 +73,17 @@ def fit_rows(
                 reason = reason or without_use(asked, x)
         if reason:
             refuse_in_blocks(settings)
+            if begins_at_last:
+                raise InputError(
+                    f"`warm_start=True` is for rows that are held in memory, and with `max_memory` these are read in "
+                    f"blocks: {reason}. Leave `max_memory` out, or set `warm_start=False`."
+                )
             found = surveyed(settings, ArraySource(x, model.y, weights), max_memory, None)
             _in_blocks(estimator, settings, found, SourceModel(model.likelihood, model.units), max_memory, reason)
         else:
             begun = last if begins_at_last else None
             if left := _in_memory(estimator, settings, x, weights, model, memory, begun):
-                reported(estimator.posterior_, left)
+                reported(estimator.posterior_, left, num_rows=len(x))
     _finished(estimator)
 
 

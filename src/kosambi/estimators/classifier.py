@@ -200,9 +200,13 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         if values is None or len(values) < 2:
             what = "one class only" if values is not None else "more different values than classes can be"
             raise InputError(f"`y` of the source has {what}. A classifier needs some classes, two at least.")
-        self.classes_ = values.astype(np.int64) if np.all(values == np.round(values)) else values
-        if labels is not None:
-            self.classes_ = np.array(labels)[values.astype(int)]
+        if np.any(is_part := values != np.round(values)):
+            raise InputError(
+                f"`y` of the source has {values[is_part][0]:g}, and classes are whole numbers. Number them, or use "
+                "`ProjectedLangevinRegressor` for what is measured."
+            )
+        numbers = values.astype(np.int64)
+        self.classes_ = numbers if labels is None else np.array(labels)[numbers]
         return SourceModel(self._likelihood(len(values)), (0.0, 1.0), values)
 
     def _row_model(self, found: Survey, y: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]) -> RowModel:

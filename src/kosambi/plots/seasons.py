@@ -37,11 +37,13 @@ def averaged_season(
     """
     rows, columns = X[spread(len(X), max_rows)], list(circle.columns)
     period = PERIODS[circle.season]
-    data = phases_of(X[:, columns]) * period
+    points = X[:, columns]
+    # A missing time is in the middle, and has no phase.
+    data = phases_of(points[np.hypot(*points.T) > 0.5]) * period
     if circle.season == "week":
         # Inputs that were standardised and carried back are off by a rounding.
         data = np.mod(np.round(data), period)
-        values = np.unique(data)
+        values = np.unique(data) if len(data) else np.arange(period)
     else:
         values = np.linspace(0.0, period, num_points)
     table = np.tile(rows, (len(values), 1))
@@ -62,6 +64,8 @@ def averaged_season(
 
 def influence(effect: Effect) -> float:
     """The variance of an effect over the data, as `influences` has it for other columns."""
+    if not len(effect.data):
+        return 0.0
     lines = [np.interp(effect.data, effect.values, line) for line in effect.mean.T]
     return float(sum(np.var(line) for line in lines))
 

@@ -76,6 +76,8 @@ class BlockSource(AbstractRowSource):
     300
     """
 
+    if_empty = "Give some; they are read several times, so that the iterator must begin anew each time."
+
     def __init__(
         self, blocks: Callable[[], Iterable[Any]], *, columns: Sequence[str] | None = None, name: str = "the blocks"
     ) -> None:

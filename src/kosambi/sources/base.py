@@ -50,6 +50,8 @@ class AbstractRowSource(abc.ABC):
 
     name: str
     """What messages call it."""
+    if_empty = "Give a source with data."
+    """What they say to do where it has no rows."""
     columns: tuple[str, ...] | None = None
     """(D,), the names of the input columns, where they have some."""
     labels: tuple[str, ...] | None = None
@@ -82,7 +84,7 @@ class AbstractRowSource(abc.ABC):
         """The first rows that there are, whichever process has them."""
         found = next(iter(self.parts()), None)
         if found is None:
-            raise InputError(f"{self.name} has no rows. Give a source with data.")
+            raise InputError(f"{self.name} has no rows. {self.if_empty}")
         return found
 
     def facts(self) -> dict[str, object]:

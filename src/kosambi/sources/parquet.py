@@ -82,7 +82,8 @@ def shared_out(sizes: Sequence[int], count: int) -> np.ndarray:
     array([0, 0, 0, 0, 1])
     """
     ends = np.cumsum(sizes)
-    return ((ends - 0.5 * np.asarray(sizes)) * count / ends[-1]).astype(int) if len(sizes) else ends
+    # A file without rows may have groups.
+    return ((ends - 0.5 * np.asarray(sizes)) * count / max(ends[-1], 1)).astype(int) if len(sizes) else ends
 
 
 def index_facts(path: str) -> dict[str, object]:

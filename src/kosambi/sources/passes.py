@@ -120,6 +120,9 @@ class Stream:
         hashes = [0]
         for block in _equal(_checked(self.source, is_first), size):
             row += len(block.y)
+            # Before anybody gets them, who may have room for no more.
+            if not is_first and row > (self.num_rows or 0):
+                raise self._changed(f"more rows than the {self.num_rows:,} of the first pass")
             hashes[-1] = (hashes[-1] + _digest(block)) % 2**64
             if row % AT_ONCE == 0:
                 self._compare(hashes, known, row, is_first)
@@ -128,8 +131,8 @@ class Stream:
                 continue
             mark.rows, mark.hashes, mark.seconds = row, tuple(hashes), time.perf_counter() - began
             yield block if self.transform is None else self.transform(block)
-        if row == 0 and self.source.group.count == 1:
-            raise InputError(f"{self.source.name} has no rows. Give a source with data.")
+        if row == 0 and is_first and self.source.group.count == 1:
+            raise InputError(f"{self.source.name} has no rows. {self.source.if_empty}")
         if row < before:
             raise self._changed(f"{row:,} rows where an earlier run had read {before:,}")
         self._compare(hashes, known, row, is_first)
@@ -145,8 +148,6 @@ class Stream:
         place = len(hashes) - 1
         if (is_first and place >= len(known)) or (place < len(known) and hashes[place] == known[place]):
             return
-        if self.num_rows is not None and row > self.num_rows:
-            raise self._changed(f"more rows than the {self.num_rows:,} of the first pass")
         if self.num_rows is not None and row < min((place + 1) * AT_ONCE, self.num_rows):
             raise self._changed(f"{row:,} rows where the first pass had {self.num_rows:,}")
         whose = f" of those of process {self.source.group.index}" if self.source.group.count > 1 else ""

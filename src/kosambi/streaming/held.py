@@ -167,12 +167,20 @@ def read(found: Survey) -> HeldRows:
     return HeldRows(x, y, weights)
 
 
-def reported(posterior: Posterior, memory: Memory, found: Survey | None = None) -> Posterior:
-    """The same posterior, whose report says what was held, and how much memory the process has taken by now."""
-    target = posterior.target
+def reported(
+    posterior: Posterior, memory: Memory, found: Survey | None = None, *, num_rows: int | None = None
+) -> Posterior:
+    """The same posterior, whose report says what was held, and how much memory the process has taken by now.
+
+    `num_rows` is N of arrays of which equal rows were made one.
+    """
+    if found is not None:
+        num_rows = found.num_rows
+    elif num_rows is None:
+        num_rows = len(posterior.target.y)
     stream = StreamReport(
-        num_rows=len(target.y) if found is None else found.num_rows,
-        sample_rows=len(target.y) if found is None else found.num_rows,
+        num_rows=num_rows,
+        sample_rows=num_rows,
         block_rows=0 if found is None else BLOCK,
         passes=0 if found is None else found.stream.passes,
         seconds=0.0 if found is None else float(sum(found.stream.seconds)),

@@ -53,7 +53,9 @@ def check_streamable(likelihood: AbstractLikelihood) -> None:
     elif likelihood.is_even:
         reason = "f and −f explain the data equally well, and only one of the two would be drawn"
     if reason is not None:
-        raise InputError(f"Rows as a stream cannot have `{name}`: {reason}. Give arrays.")
+        raise InputError(
+            f"Rows that are read in blocks cannot have `{name}`: {reason}. Give arrays, and leave `max_memory` out."
+        )
 
 
 def infer_rows(

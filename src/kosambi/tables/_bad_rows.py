@@ -15,6 +15,7 @@ from kosambi.tables._layouts import parsed_clock
 from kosambi.tables._names import quoted
 from kosambi.tables._pandas import MISSING_TEXT, pandas
 from kosambi.tables._remarks import texts_of
+from kosambi.tables._texts import as_whole
 
 if TYPE_CHECKING:
     from kosambi.tables._columns import Column
@@ -33,6 +34,10 @@ def row_faults(columns: Sequence[Column], table: Any, *, impute: bool) -> np.nda
     found = np.full(len(table), "", dtype=object)
     for column in columns:
         values = table[column.name]
+        if column.kind == "date" and isinstance(values.dtype, pandas().PeriodDtype):
+            values = values.dt.to_timestamp()
+        elif column.kind == "date" and pandas().api.types.is_numeric_dtype(values.dtype):
+            values = as_whole(values)
         if column.kind == "numeric" and pandas().api.types.is_float_dtype(values.dtype):
             # As most columns are, and of them not each value is looked at by itself.
             numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -109,7 +114,8 @@ def _date_faults(column: Column, levels: Any, impute: bool) -> list[str]:
     else:
         fields = read_texts(texts, calendar.layout or "year-first")
         is_date = np.array([isinstance(value, datetime.date) for value in levels], dtype=bool)
-        is_time = is_date | (np.array([isinstance(value, str) for value in levels], bool) & ~np.isnat(fields.times))
+        is_written = np.array([isinstance(value, str | int | np.integer) for value in levels], dtype=bool)
+        is_time = is_date | (is_written & ~np.isnat(fields.times))
         zoned = np.array([getattr(value, "tzinfo", None) is not None for value in levels], dtype=bool)
         zoned |= ~is_date & ~np.isnan(fields.offsets)
         what = "no date, or not written as in training"

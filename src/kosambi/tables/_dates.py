@@ -20,8 +20,10 @@ from kosambi.tables._layouts import (
     ORDERS,
     Fields,
     form_of,
+    has_nanoseconds,
     has_short_year,
     is_clock,
+    is_day_second,
     order_of,
     parsed,
     parsed_clock,
@@ -123,18 +125,20 @@ def written_out(time: np.datetime64) -> str:
 
 
 def read_texts(levels: np.ndarray, layout: str) -> Fields:
-    """Texts in a layout, or in a format of `strptime`; with a layout the year may come first all the same.
+    """Texts in a layout, or in a format of `strptime`; the year may come first all the same.
+
+    That leaves nothing open, unless the format itself has the day behind the year.
 
     >>> read_texts(np.array(["31/3/2024", "2024-03-31"], dtype=object), "day-first").times.astype("M8[D]").tolist()
     [datetime.date(2024, 3, 31), datetime.date(2024, 3, 31)]
     """
-    if "%" in layout:
-        return parsed_format(levels, layout)
-    found = parsed(levels, layout)
-    if layout == "year-first" or found.has_form.all():
+    is_format = "%" in layout
+    found = (parsed_format if is_format else parsed)(levels, layout)
+    if layout == "year-first" or found.has_form.all() or (is_format and is_day_second(layout)):
         return found
     plain = parsed(levels, "year-first")
-    unit = max(found.times.dtype, plain.times.dtype)
+    is_fine = has_nanoseconds(found.times) and has_nanoseconds(plain.times)
+    unit = max(found.times.dtype, plain.times.dtype) if is_fine else np.dtype("M8[us]")
     times = np.where(found.has_form, found.times.astype(unit), plain.times.astype(unit))
     offsets = np.where(found.has_form, found.offsets, plain.offsets)
     return Fields(times, found.has_form | plain.has_form, offsets)
@@ -174,7 +178,9 @@ def dates_of_objects(name: str, column: Any) -> Any:
     is_there = column.notna().to_numpy()
     offsets = np.full(len(values), np.nan)
     times = np.full(len(values), np.datetime64("NaT"), dtype="M8[us]")
-    if any(getattr(value, "nanosecond", 0) for value in values[is_there]):
+    is_fine = any(getattr(value, "nanosecond", 0) for value in values[is_there])
+    # Nanoseconds reach from 1678 to 2261.
+    if is_fine and all(1678 <= value.year <= 2261 for value in values[is_there]):
         times = times.astype("M8[ns]")
     zones = set()
     for row in np.flatnonzero(is_there):

@@ -18,7 +18,7 @@ MONTHS = tuple(" ".join(_HALVES).split())
 FIRST_YEAR, LAST_YEAR = 1, 9999
 """Years that are read."""
 _NAME = "(?P<name>" + "|".join([f"{month[:3]}(?:{month[3:]})?" for month in MONTHS if month != "May"]) + "|May|Sept)"
-_ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?))?"
+_ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d(?::?[0-5]\d)?)?))?"
 _SECONDS = r"(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?)"
 _HALF = r"(?:\s?(?P<half>[ap])\.?m\.?)?"
 _TIME = rf"(?:(?:T|,?\s+)(?P<hour>\d{{1,2}}){_SECONDS}?{_HALF}{_ZONE})?"
@@ -120,7 +120,7 @@ def parsed(levels: np.ndarray, layout: str) -> Fields:
     times = np.where(has_form, times, np.datetime64("NaT"))
     offsets = np.where(has_form, fields["offset"], np.nan)
     shift = np.where(np.isnan(offsets), 0.0, offsets)
-    return Fields(times - shift.astype("m8[m]"), has_form, offsets)
+    return Fields(times - np.round(60.0 * shift).astype("m8[s]"), has_form, offsets)
 
 
 def parsed_clock(levels: np.ndarray) -> np.ndarray:
@@ -157,6 +157,15 @@ def parsed_format(levels: np.ndarray, layout: str) -> Fields:
             offsets[place] = offset.total_seconds() / 60.0
             times[place] -= np.timedelta64(offset)
     return Fields(times, ~np.isnat(times), offsets)
+
+
+def is_day_second(layout: str) -> bool:
+    """Whether a format of `strptime` has the day behind a year of four digits, as `%Y-%d-%m` has.
+
+    >>> is_day_second("%Y-%d-%m"), is_day_second("%d.%m.%Y"), is_day_second("%Y%m%d")
+    (True, False, False)
+    """
+    return re.findall(r"%([a-zA-Z])", layout)[:2] == ["Y", "d"]
 
 
 def check_format(layout: str) -> bool:
@@ -203,11 +212,11 @@ def _numbers(texts: np.ndarray) -> np.ndarray:
 
 
 def _minutes(zone: str) -> float:
-    """An offset from UTC as it is written, Z, UTC, +02:00, -0330, +01; NaN where there is none."""
+    """An offset from UTC as it is written, Z, UTC, +02:00, -0330, +01, +00:53:28; NaN where there is none."""
     if not zone or zone[0] not in "+-":
         return 0.0 if zone else np.nan
     digits = zone[1:].replace(":", "")
-    minutes = 60.0 * int(digits[:2]) + int(digits[2:] or 0)
+    minutes = 60.0 * int(digits[:2]) + int(digits[2:4] or 0) + int(digits[4:] or 0) / 60.0
     return -minutes if zone[0] == "-" else minutes
 
 
@@ -221,9 +230,20 @@ def _times(fields: dict[str, np.ndarray]) -> np.ndarray:
     is_right &= days.astype("M8[M]") == months
     within = _of_day(fields)
     days = np.where(is_right, days, np.datetime64("NaT"))
-    # Nanoseconds only where they are written, because they reach from 1678 to 2261.
-    unit = "us" if np.all(within[~np.isnat(within)].astype(np.int64) % 1000 == 0) else "ns"
+    # Nanoseconds only where they are written, and where they reach.
+    is_fine = np.any(within[~np.isnat(within)].astype(np.int64) % 1000 != 0) and has_nanoseconds(days)
+    unit = "ns" if is_fine else "us"
     return days.astype(f"M8[{unit}]") + within.astype(f"m8[{unit}]")
+
+
+def has_nanoseconds(times: np.ndarray) -> bool:
+    """Whether nanoseconds, in 64 bits, reach all of some times: they do from 1678 to 2261.
+
+    >>> has_nanoseconds(np.array(["1677-12-31"], "M8[D]")), has_nanoseconds(np.array(["2261-12-31", "NaT"], "M8[D]"))
+    (False, True)
+    """
+    years = times[~np.isnat(times)].astype("M8[Y]").astype(np.int64) + 1970
+    return bool(np.all((years >= 1678) & (years <= 2261)))
 
 
 def _of_day(fields: dict[str, np.ndarray]) -> np.ndarray:

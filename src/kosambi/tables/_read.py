@@ -119,14 +119,15 @@ def read_in_parts(
     if is_empty and count == 1:
         raise InputError(f"`{name}` has no rows. Give a table with data.")
     if is_empty:
-        yield _schema(name).empty_table().to_pandas()[list(columns)]
+        yield _schema(name).empty_table().to_pandas(ignore_metadata=True)[list(columns)]
 
 
 def _groups(path: str, columns: Sequence[str], index: int, count: int) -> Iterator[tuple[int, Any]]:
     """Rows of a Parquet file, with the number of the first."""
     pandas()
     for batch, _, start in read_groups(path, list(columns), index, count):
-        yield start, batch.to_pandas()
+        # Without what pandas wrote about itself: the row labels of a data frame are a column like any other.
+        yield start, batch.to_pandas(ignore_metadata=True)
 
 
 def _lines(path: str, text: Sequence[str], size: int) -> Iterator[tuple[int, Any]]:

@@ -51,3 +51,14 @@ def distinct(column: Any) -> Distinct:
     is_there = np.array([level not in MISSING_TEXT for level in levels], dtype=bool)
     places = np.append(np.where(is_there, np.cumsum(is_there) - 1, -1), -1)
     return Distinct(places[codes], levels[is_there])
+
+
+def as_whole(column: Any) -> Any:
+    """A column of numbers as objects, whole ones without the `.0` that a missing value gives to the others.
+
+    >>> import pandas as pd
+    >>> as_whole(pd.Series([20241231.0, None, 0.5])).tolist()
+    [20241231, nan, 0.5]
+    """
+    values = [int(v) if isinstance(v, float) and v.is_integer() else v for v in column.astype(object)]
+    return pandas().Series(values, index=column.index, name=column.name, dtype=object)

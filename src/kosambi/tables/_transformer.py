@@ -96,7 +96,12 @@ class TableTransformer(TransformerMixin, BaseEstimator):
             raw, notes = without_row_numbers(raw)
             inputs = tuple(name for name in raw if name not in self.drop)
             raw = raw[list(inputs)]
-            given = checked_formats(self.date_format or {}, inputs)
+            formats = self.date_format or {}
+            if not isinstance(formats, Mapping) or not all(isinstance(text, str) for text in formats.values()):
+                raise InputError(f"`date_format` must have a format for each name of a column. Got {formats!r}.")
+            given = checked_formats(formats, inputs)
+            if both := [name for name in given if name in self.categorical]:
+                raise InputError(f"`{both[0]}` cannot have both categories and dates. Leave it out of one of them.")
             kinds: dict[str, Kind] = dict.fromkeys(self.categorical, "categorical")
             table = typed(raw, kinds | dict.fromkeys(given, "date"), given)
             notes = (*notes, *mixed_notes(raw, table, inputs, tuple(self.categorical)))

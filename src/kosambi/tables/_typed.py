@@ -14,7 +14,7 @@ from kosambi.tables._dates import CLOCK, dates_of_datetime64, dates_of_objects, 
 from kosambi.tables._formats import THOUSANDS, as_written, bare
 from kosambi.tables._names import UNNAMED, quoted, rows_text
 from kosambi.tables._pandas import pandas
-from kosambi.tables._texts import MOSTLY, Distinct, distinct
+from kosambi.tables._texts import MOSTLY, Distinct, as_whole, distinct
 
 Kind = Literal["numeric", "boolean", "categorical", "date", "time"]
 KINDS: tuple[Kind, ...] = ("numeric", "boolean", "categorical", "date", "time")
@@ -109,7 +109,7 @@ def _column(name: str, column: Any, kind: Kind | None, layout: str | None) -> An
         return _text(name, column.astype(object), kind, None) if kind == "categorical" else _truth(name, column, kind)
     if types.is_numeric_dtype(column.dtype):
         if kind == "categorical" or layout is not None:
-            return _text(name, column.astype(object), kind, layout)
+            return _text(name, column.astype(object) if layout is None else as_whole(column), kind, layout)
         numbers = _finite(name, column)
         return _truth(name, numbers, kind) if kind == "boolean" else _of_kind(name, numbers, kind)
     return _other(name, column, kind, layout)
