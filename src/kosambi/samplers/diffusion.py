@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Float
 
-from kosambi._core.precision import compiled
+from kosambi._core.precision import at_rest, compiled
 from kosambi._core.types import Array, Key
 from kosambi.basis import InducingBasis, NystromBasis, RitzBasis
+from kosambi.parallel.terms import everywhere, spread
 from kosambi.samplers.segments import AbstractDynamics, Path, path_at
 from kosambi.target import Target
 from kosambi.target.data_terms import AbstractDataTerm
@@ -55,8 +57,8 @@ class Diffusion(AbstractDynamics):
 
     def products(self, shape: tuple[int, ...]) -> int:
         """N·J·M."""
-        # A quadratic needs M rows.
-        psi: Array | None = getattr(self.term, "psi", None)
+        # A quadratic needs M rows; those of a mesh are in a term of their own.
+        psi: Array | None = getattr(getattr(self.term, "term", self.term), "psi", None)
         num_rows = shape[1] if psi is None else psi.shape[0]
         return int(num_rows * np.prod(shape))
 
@@ -85,6 +87,12 @@ def of_target(target: Target, preconditioned: bool | None) -> Diffusion:
     diagonal = isinstance(basis, NystromBasis | RitzBasis)
     # It stays where it was made: ψ is what is largest of all, and every step needs it there.
     return _assemble(target.term, target.inverse_root, root, inverse, diagonal)
+
+
+def on_mesh(diffusion: Diffusion, mesh: Mesh) -> Diffusion:
+    """The same with its rows on the devices of a mesh, and everything else on all of them."""
+    matrices = at_rest((diffusion.precision, diffusion.root, diffusion.inverse, diffusion.whitener))
+    return Diffusion(spread(at_rest(diffusion.term), mesh), *everywhere(matrices, mesh))
 
 
 @compiled

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Float
 
 from kosambi._core.journal import Steps
@@ -75,9 +76,11 @@ class Settled(NamedTuple):
     num_unsettled: int
 
 
-def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data, room: Room = USUAL) -> Settled:
+def settled_sites(
+    prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data, room: Room = USUAL, mesh: Mesh | None = None
+) -> Settled:
     """Sites that agree with the q that follows from them."""
-    marginals = _remembered(_guarded_marginals(prior, data, room))
+    marginals = _remembered(_guarded_marginals(prior, data, room, mesh))
     if likelihood.is_convex:
         return _updated(likelihood, data, marginals, _first(likelihood, data))
     begun = _updated(likelihood, data, marginals, _first(likelihood, data), NEAR, FEW)
@@ -186,11 +189,11 @@ def _sites(likelihood: AbstractLikelihood, data: Data, mean: np.ndarray, varianc
     return Site(np.where(is_known, precision, 0.0), np.where(is_known, mean - pull, data.mean))
 
 
-def _guarded_marginals(prior: AbstractPrior, data: Data, room: Room) -> Marginals:
+def _guarded_marginals(prior: AbstractPrior, data: Data, room: Room, mesh: Mesh | None) -> Marginals:
     """On an accelerator where there is one with room, until systems come that its Cholesky factors cannot solve."""
-    on_device = _marginals_on_device(prior, data)
+    on_device = _marginals_on_device(prior, data) if mesh is None else None
     if on_device is None:
-        return marginals_on_host(prior, data, room)
+        return marginals_on_host(prior, data, room, mesh)
     chosen = [on_device]
 
     def marginals(site: Site) -> tuple[np.ndarray, np.ndarray]:
