@@ -13,6 +13,8 @@ import jax
 import numpy as np
 
 import kosambi as ko
+from kosambi.basis.local import LocalSystems
+from kosambi.target import device_rounds, sites
 
 MESHES = ((1, 1), (8, 1), (4, 2), (3, 2))
 PRIOR = ko.GaussianProcess(ko.kernels.Matern52())
@@ -56,6 +58,12 @@ def euler(number):
     return run
 
 
+def chains(number):
+    """Steps of `MALA` on the quadratic that Gaussian noise leaves, which every device has."""
+    x, y, _ = rows(number)
+    return lambda mesh: drawn(ko.likelihoods.Gaussian(0.3), x, y, 4, mesh, "mala")
+
+
 def near_gaussian(number):
     """Neighbours beside points, and neighbours alone."""
     x, y, weights = rows(number)
@@ -75,6 +83,14 @@ def near_sites(number):
     return lambda mesh: drawn(likelihood, x, (y > 0) * 1.0, 4, mesh, "mala", potential="neighbors", num_neighbors=4)
 
 
+def near_rounds(number):
+    """Neighbours as accelerators have them: whole systems and rounds of sites on the devices."""
+    sites.has_room = lambda *_: True
+    device_rounds._BLOCK = 4 * (4 + 4) * 8
+    LocalSystems._platform = "an accelerator"
+    return near_sites(number)
+
+
 def estimator(number):
     """The regressor, with hyperparameters that are kept."""
     x, y, weights = rows(number)
@@ -83,6 +99,19 @@ def estimator(number):
         model = ko.ProjectedLangevinRegressor(kernel=ko.kernels.Matern52(), hyperparameters=None, n_inducing=5)
         model.fit(x, y, weights, mesh=mesh)
         return [model.posterior_.particles.whitened, *model.predict(x[:7], return_std=True)], [np.zeros(1)], 0
+
+    return run
+
+
+def average(number):
+    """A classifier that averages over hyperparameters, whose models take steps on the mesh one after the other."""
+    x, y, _ = rows(number)
+
+    def run(mesh):
+        model = ko.ProjectedLangevinClassifier(hyperparameters="average", n_inducing=4, n_samples=24)
+        model.fit(x, y > 0, mesh=mesh)
+        draws = np.concatenate([part.particles.whitened for part in model.posterior_.components])
+        return [draws, model.predict_proba(x[:7])], [np.zeros(1)], 0
 
     return run
 

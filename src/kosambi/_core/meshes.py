@@ -60,12 +60,17 @@ def of_rows(mesh: Mesh, function: Callable[..., Any], whole: Any, *rows: np.ndar
     number = len(rows[0])
     with jax.enable_x64(True):
         placed = tuple(put(filled(each, mesh.size), mesh, ALL) for each in rows)
-        found = _of_rows(mesh, function, whole, placed)
+        found = on_devices(mesh, function, whole, placed)
         return jax.tree.map(lambda leaf: np.ascontiguousarray(np.asarray(leaf)[:number]), found)
 
 
 @compiled
-def _of_rows(mesh: Mesh, function: Callable[..., Any], whole: Any, rows: tuple[Array, ...]) -> Any:
+def on_devices(mesh: Mesh, function: Callable[..., Any], whole: Any, rows: tuple[Array, ...]) -> Any:
+    """The same of arrays that lie on the devices already, where results stay, too.
+
+    What `function` returns need not have an entry for each row: what the devices have is put one after the other.
+    """
+
     def local(whole: Any, rows: tuple[Array, ...]) -> Any:
         return function(whole, *rows)
 

@@ -133,11 +133,11 @@ def _filled_up(term: MarginalTerm, parts: int) -> tuple[tuple[Any, ...], float]:
 
     It is the one that its own site says most of, at the place of that site, where its cost is as low as any.
     """
-    known = tuple(None if each is None else np.asarray(each) for each in term.rows())
+    known: tuple[Any, ...] = tuple(None if each is None else np.asarray(each) for each in term.rows())
     missing = -len(term.y) % parts
     if not missing:
         return known, 0.0
-    one = [None if each is None else each[[int(np.argmax(term.precision))]] for each in known]
+    one: list[Any] = [None if each is None else each[[int(np.argmax(term.precision))]] for each in known]
     # Features, and the offset.
     one[0], one[2] = np.zeros_like(one[0]), one[-1]
     with jax.enable_x64(True):

@@ -133,7 +133,7 @@ def _carried(
         return jnp.linalg.qr(jnp.concatenate([total, own]), mode="r"), None
 
     def local(whole: Any, total: Array, given: tuple[Array, Array, Array]) -> Array:
-        pieces = jax.tree.map(lambda each: each.reshape(blocks, -1, *each.shape[1:]), given)
+        pieces = jax.tree.map(lambda each: each.reshape(blocks, len(each) // blocks, *each.shape[1:]), given)
         return jax.lax.scan(lambda total, block: counted(total, block, whole), total, pieces)[0]
 
     return jax.shard_map(local, mesh=mesh, in_specs=(Spec(), ALL, ALL), out_specs=ALL, check_vma=False)(
