@@ -34,8 +34,8 @@ def drawn(likelihood, x, y, size, mesh, sampler="auto", **options):
     particles, report = ko.sample(jax.random.key(0), target, sampler, 24, mesh=mesh)
     near = target.neighborhood
     sites = [] if near is None else [near.precision, near.location, near.psi]
-    at = basis.colour(np.random.default_rng(1).normal(size=(5, basis.size)))
-    return [particles.whitened], [target.potential(at) if basis.size else np.zeros(1), *sites], report.steps
+    at = basis.colour(np.random.default_rng(1).normal(size=(5, basis.size))) if size else np.zeros((1, 0))
+    return [particles.whitened], [target.potential(at), *sites], report.steps
 
 
 def exact(number):
