@@ -79,7 +79,12 @@ f = np.sin(2.0 * x[:, 0]) + x[:, 1]
 cases = {
     "bernoulli": (ko.likelihoods.Bernoulli(), (f > 0).astype(float), "mala"),
     "poisson": (ko.likelihoods.Poisson(), generator.poisson(np.exp(0.5 * f)).astype(float), "hmc"),
-    "student": (ko.likelihoods.StudentT(4.0, 0.1), f + 0.1 * generator.standard_t(4.0, size=101), "mala"),
+    # Not convex: what rounding does grows from step to step, and is seen after some hundreds of them.
+    "student": (
+        ko.likelihoods.StudentT(4.0, 0.1),
+        f + 0.1 * generator.standard_t(4.0, size=101),
+        ko.samplers.MALA(max_steps=128),
+    ),
     "classes": (ko.likelihoods.Categorical(3), np.clip(np.floor(f + 1.5), 0.0, 2.0), "mala"),
 }
 likelihood, y, sampler = cases[sys.argv[1]]

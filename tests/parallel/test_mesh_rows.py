@@ -122,7 +122,7 @@ def test_neighbors_on_a_device_are_those_without():
 
 def test_the_diffusion_on_a_device_is_the_one_without():
     target = ko.Target(ko.PointBasis(PRIOR, X[:3]), ko.likelihoods.Poisson(), X, np.round(np.exp(F)))
-    sampler, key = ko.samplers.EulerMaruyama(step_size=1e-3, num_steps=20), jax.random.key(0)
+    sampler, key = ko.samplers.EulerMaruyama(num_steps=20), jax.random.key(0)
     with pytest.warns(ko.errors.ConvergenceWarning):
         one, other = (ko.sample(key, target, sampler, 16, mesh=devices)[0] for devices in (None, mesh()))
     np.testing.assert_allclose(other.whitened, one.whitened, atol=1e-10)

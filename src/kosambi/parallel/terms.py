@@ -18,7 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Float
 
 from kosambi._core.meshes import PARTICLES, ROWS, Spec, filled, put
@@ -60,11 +60,16 @@ class ShardedTerm(AbstractDataTerm):
         return self._summed(lambda part, own: part.curvature(own), w, Spec())
 
     def compose(self, matrix: Float[Array, "M L"]) -> AbstractDataTerm:
-        """ψ·matrix in place of ψ."""
-        return ShardedTerm(self.term.compose(matrix), self.surplus, self.mesh)  # type: ignore[arg-type]
+        """ψ·matrix in place of ψ, where ψ lies."""
+        along = NamedSharding(self.mesh, Spec(ROWS))
+        psi = jax.lax.with_sharding_constraint(self.term.psi @ matrix, along)  # type: ignore[no-untyped-call]
+        return ShardedTerm(self.term.at_rows((psi, *self.term.rows()[1:])), self.surplus, self.mesh)
 
     def _summed(self, function: Callable[[RowSum, Array], Any], w: Array, along: Any) -> Any:
         """The sum of `function` over the devices' rows, for particles along the axis that has them."""
+        if w.shape[0] % self.mesh.shape[PARTICLES]:
+            # `HMC` asks for one chain at a time: all devices have the chains then, and share the rows.
+            along = Spec()
 
         def local(rows: tuple[Any, ...], own: Array) -> Any:
             return jax.lax.psum(function(self.term.at_rows(rows), own), ROWS)  # type: ignore[no-untyped-call]
@@ -112,11 +117,7 @@ def spread(term: AbstractDataTerm, mesh: Mesh) -> ShardedTerm | QuadraticTerm:
 def everywhere(tree: Any, mesh: Mesh) -> Any:
     """Every array on every device."""
     arrays, rest = eqx.partition(lift(tree), eqx.is_array)
-    return eqx.combine(jax.tree.map(lambda each: jax.device_put(each, _replicated(mesh)), arrays), rest)
-
-
-def _replicated(mesh: Mesh) -> Any:
-    return jax.sharding.NamedSharding(mesh, Spec())
+    return eqx.combine(jax.tree.map(lambda each: jax.device_put(each, NamedSharding(mesh, Spec())), arrays), rest)
 
 
 def _filled(term: FactorisedTerm, parts: int) -> tuple[tuple[Any, ...], float]:

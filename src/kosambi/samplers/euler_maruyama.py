@@ -123,7 +123,7 @@ def run(
 ) -> tuple[Particles, Report]:
     """The start, the stable limit, and all steps in compiled segments."""
     start_key, mode_key, noise_key = jax.random.split(key, 3)
-    diffusion = _diffusion.of_target(target, sampler.preconditioned)
+    diffusion = _diffusion.of_target(target, sampler.preconditioned, mesh)
     progress.update("looking for the mode")
     modes = find_modes(mode_key, target)
     u = _start(start_key, target, initial, num_particles, modes)
@@ -133,7 +133,7 @@ def run(
     num_steps = _num_steps(sampler, step_size)
     notes = Notes()
     _check_step(step_size, stable, notes)
-    work: Diffusion = lift(diffusion, precision.dtype) if mesh is None else _diffusion.on_mesh(diffusion, mesh)
+    work: Diffusion = lift(diffusion, precision.dtype) if mesh is None else diffusion
     begun_at = lift(u, precision.dtype) if mesh is None else placed_particles(u, mesh)
     path = _diffusion.begin(work, begun_at)
 
