@@ -150,6 +150,7 @@ def load(name: str):
 
 
 def test_mathjax_is_put_into_the_site_where_its_package_is_named(tmp_path, monkeypatch):
+    pytest.importorskip("mkdocs", reason="needs the docs extra")
     mathjax = load("mathjax")
     remote = yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.BaseLoader)["extra_javascript"]
     config = {"extra_javascript": remote, "site_dir": str(tmp_path / "site")}

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
 import kosambi as ko
 from kosambi.basis import points
-from kosambi.errors import InputError, NumericalError
+from kosambi.errors import InputError, NumericalError, RoundingWarning
 from tests.cases import cases
 from tests.tables import BASES, X3
 
@@ -235,6 +236,28 @@ def test_reports_read_well(curve_prior, curve_inputs):
     assert "dropped" not in str(ko.PointBasis(curve_prior, curve_inputs[:2]).report)
 
 
+def test_points_that_would_extrapolate_with_huge_weights_are_dropped(curve_prior, curve_inputs, monkeypatch):
+    def largest_squared_weight():
+        basis = ko.PointBasis(curve_prior, np.linspace(-0.2, 0.2, 12)[:, None])
+        return np.max(np.sum(np.square(basis.conditional_mean(curve_inputs)), axis=1))
+
+    assert largest_squared_weight() <= points.LARGEST_SQUARED_WEIGHT
+    monkeypatch.setattr(points, "LARGEST_SQUARED_WEIGHT", np.inf)
+    assert largest_squared_weight() > 1e5
+
+
+@pytest.mark.parametrize("is_for_host", [True, False])
+def test_residual_variances_below_zero_are_measured_by_the_largest_prior_variance(is_for_host, monkeypatch):
+    monkeypatch.setattr(points, "is_for_host", lambda number: is_for_host)
+    prior, larger = (ko.GaussianProcess(k.Linear(variance)) for variance in (1.0, 3.0))
+    basis = eqx.tree_at(lambda basis: basis.prior, ko.PointBasis(prior, [[0.5, 0.0], [0.0, 2.0]]), larger)
+    # The factor is that of another prior, by which 3² in place of 3 times |x|² are explained.
+    assert (3.0 - 3.0**2) * 4.0**2 / (3.0 * 2.0**2) == -8.0
+    with pytest.warns(RoundingWarning, match=r"of -8\.0e\+00 of the largest"):
+        residual = basis.residual_variance([[1.0, 0.0], [0.0, 4.0]])
+    np.testing.assert_array_equal(residual, 0.0)
+
+
 @pytest.mark.parametrize("basis_type", [ko.NystromBasis, ko.RitzBasis, ko.InducingBasis])
 def test_bad_input_gaussian_process_where_the_kernel_of_the_space_is_needed(basis_type):
     with pytest.raises(InputError, match="Use `PointBasis`"):
@@ -254,8 +277,9 @@ def test_bad_input(basis_type, curve_prior):
         basis_type(curve_prior, [[np.nan]])
     with pytest.raises(InputError, match="2 columns, but 1 are expected"):
         basis_type(curve_prior, [[0.0, 1.0]])
-    with pytest.raises(InputError, match="tolerance"):
-        basis_type(curve_prior, [[0.0]], tolerance=-1.0)
+    for tolerance in (-1.0, 1.0):
+        with pytest.raises(InputError, match="tolerance"):
+            basis_type(curve_prior, [[0.0]], tolerance=tolerance)
     with pytest.raises(InputError, match="concrete arrays"):
         jax.jit(lambda z: basis_type(curve_prior, z).size)(np.ones((2, 1)))
     basis = basis_type(curve_prior, [[0.0], [1.0]])

@@ -37,6 +37,7 @@ CHANGES = {
     "another column": (put("weight", "schema", "columns", 0, "name"), "columns and its schema"),
     "another kind": (put([], "schema", "columns"), "schema cannot be read"),
     "fewer levels": (put(["Bonn", "Ulm"], "schema", "columns", 2, "levels"), "columns and its schema"),
+    "a calendar of numbers": (put({"layout": None}, "schema", "columns", 0, "calendar"), "schema cannot be read"),
     "a unit that is none": (put(7, "schema", "columns", 0, "unit"), "schema cannot be read"),
     "no files": (put([], "files"), "does not say which files"),
     "files elsewhere": (put({"model.kosambi": "0", "../x": "0"}, "files"), "does not say which files"),
@@ -75,6 +76,22 @@ def test_a_record_laid_out_anew_is_the_same(run, tmp_path):
     path = tmp_path / "run" / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")), indent=None, sort_keys=True))
     assert _run_folder.read_record(tmp_path / "run")["task"] == "regression"
+
+
+def test_records_of_older_formats_are_read(cli, run, data, tmp_path):
+    """Format 2 knew no dates, and format 1 no units and no digest; both predict what they did."""
+    for version in (3, 2, 1):
+        shutil.copytree(run, tmp_path / f"run{version}")
+        path = tmp_path / f"run{version}" / "run.json"
+        record = json.loads(path.read_text("utf-8"))
+        for column in record["schema"]["columns"]:
+            for field in ("calendar", "unit")[: 3 - version]:
+                del column[field]
+        record = {key: value for key, value in record.items() if key != _record.SEAL} | {"format_version": version}
+        path.write_text(json.dumps(_record.sealed(record) if version > 1 else record))
+        result = cli("predict", tmp_path / f"run{version}", data, "-o", tmp_path / f"p{version}.csv")
+        assert result.exit_code == 0, result.output
+    assert len({(tmp_path / f"p{version}.csv").read_bytes() for version in (3, 2, 1)}) == 1
 
 
 def test_bad_input_a_record_without_end(run, tmp_path, monkeypatch):

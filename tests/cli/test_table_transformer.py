@@ -23,11 +23,12 @@ def table():
     found = houses(72)
     # As spreadsheets write them.
     found["tax"] = [f"{5 + i % 7}%" for i in range(72)]
+    found["sold"] = pd.Timestamp("2021-03-05") + pd.to_timedelta(np.arange(72) * 13, "D")
     return found
 
 
 def test_a_pipeline_predicts_what_the_command_line_predicts(cli, table, tmp_path):
-    table.to_csv(tmp_path / "t.csv", index=False)
+    table.assign(sold=table["sold"].dt.strftime("%d/%m/%Y")).to_csv(tmp_path / "t.csv", index=False)
     settings = ("--holdout", "0", "--samples", "20", "--hyperparameters", "evidence")
     options = ("-t", "price", "--drop", "is_dear", "--impute", "--no-report", *settings)
     assert cli("fit", tmp_path / "t.csv", "--out", tmp_path / "run", *options).exit_code == 0
@@ -36,7 +37,7 @@ def test_a_pipeline_predicts_what_the_command_line_predicts(cli, table, tmp_path
     there = pd.read_csv(tmp_path / "p.csv")
     model = ko.ProjectedLangevinRegressor(n_samples=20, hyperparameters="evidence", progress=False)
     pipeline = make_pipeline(TableTransformer(impute=True), model)
-    # Text, booleans and missing values as pandas has them, with columns that a file would have in another order.
+    # Text, booleans, dates and missing values as pandas has them, with columns that a file would have in another order.
     inputs = table.drop(columns=["price", "is_dear"]).convert_dtypes()
     with pytest.warns(DataWarning, match=ONE_VALUE):
         pipeline.fit(inputs, table["price"])
@@ -69,6 +70,29 @@ def test_the_coding_is_that_of_a_schema(table):
     assert repr(transformer) == "TableTransformer(impute=True)"
 
 
+def test_dates_in_a_data_frame():
+    """Only what a column left open is warned of; seasons are those of the command line."""
+    times = pd.Timestamp("2022-01-01") + pd.to_timedelta(np.arange(800), "D")
+    table = pd.DataFrame({"typed": times, "iso": times.strftime("%Y-%m-%d"), "t": times.time})
+    table["zoned"] = times.tz_localize("America/New_York")
+    table.loc[3, "t"] = (times[3] + pd.Timedelta("5h")).time()
+    coded = TableTransformer().fit(table).transform(table)
+    assert coded.shape == (800, 5 + 5 + 2 + 5)
+    assert "zoned (days since 2022-01-01 UTC)" in coded
+    np.testing.assert_array_equal(coded["typed (days since 2022-01-01)"], np.arange(800.0))
+    text = table[["iso"]].assign(iso=times.strftime("%m/%d/%Y"))
+    with pytest.warns(DataWarning, match=r"the month first .*; `dates='days'` takes the days alone"):
+        months = TableTransformer().fit(text)
+    np.testing.assert_array_equal(months.transform(table[["iso"]]), coded.filter(like="iso "))
+    # What the user said is no surprise.
+    TableTransformer(date_format={"iso": "month-first"}).fit(text)
+    alone = TableTransformer(dates="days", date_format={"iso": "%m/%d/%Y"}).fit(text)
+    assert list(alone.get_feature_names_out()) == ["iso (days since 2022-01-01)"]
+    assert clone(alone).get_params()["date_format"] == {"iso": "%m/%d/%Y"}
+    with pytest.raises(InputError, match=r"1 of 2 rows cannot be predicted; the first is row 2: `iso` is `13/13/2022`"):
+        alone.transform(pd.DataFrame({"iso": ["12/13/2022", "13/13/2022"]}))
+
+
 def test_rows_that_cannot_be_coded_can_be_found(table):
     inputs = table[["size", "city"]].dropna()
     transformer = TableTransformer().fit(inputs)
@@ -82,8 +106,10 @@ def test_rows_that_cannot_be_coded_can_be_found(table):
 
 BAD = {
     "missing": ({"x": [1.0, None, 2.0]}, {}, "impute=True"),
-    "dates": ({"x": [1.0, 2.0], "d": pd.to_datetime(["2020-01-01", "2021-01-01"])}, {}, r"`drop=\['d'\]`"),
-    "dates as text": ({"d": ["2020-01-01", "2021-01-01"]}, {}, "holds dates"),
+    "open dates": ({"d": ["1/2/2020", "2/1/2021"]}, {}, r"Say `date_format={'d': 'day-first'}` if that is 1 February"),
+    "formats": ({"d": ["1/2/2020"]}, {"date_format": {"d": "x"}}, r"`date_format={'d': 'x'}` says no year"),
+    "seasons": ({"d": ["2020-01-01", "2020-01-02"]}, {"dates": "all"}, "must be one of `calendar`, `days`"),
+    "durations": ({"d": pd.to_timedelta([1, 2], "h")}, {}, r"`drop=\['d'\]`"),
     "names": ({"id": ["a", "b", "c", "d"]}, {}, r"looks like an identifier.*`drop=\['id'\]`"),
     "unknown": ({"x": [1.0, 2.0]}, {"drop": ["z"]}, "no column `z`"),
     "none varies": ({"x": [1.0, 1.0]}, {}, "None of the input columns varies"),
@@ -91,7 +117,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_tables(name):
+def test_bad_input_tables(name):
     columns, options, match = BAD[name]
     with pytest.raises(InputError, match=match):
         TableTransformer(**options).fit(pd.DataFrame(columns))

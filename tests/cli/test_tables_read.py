@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import gzip
 import sys
 import time
@@ -150,10 +149,6 @@ def test_a_kind_that_is_given_wins():
         (["1", "2", "3", "4", "5", "6", "many", "7", "8", "9"], r"1 times text: `many` \(row 7\).*--categorical x"),
         (["1,5", "2,5", "3"], "numbers with commas, such as '1,5'"),
         (["1.234,5", "2,5", "3,5"], "numbers with commas"),
-        (["2024-01-01", "2024-02-03", "2024-05-05 10:00"], "dates or times.*--drop x"),
-        (["1.2.2024", "13.2.2024", "4.12.2023"], "dates or times"),
-        (pd.to_datetime(["2024-01-01", "2024-02-03"]), "dates or times"),
-        ([datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)], "dates or times"),
         ([1.0, np.inf, -np.inf], r"2 infinite values \(rows 2, 3\)"),
         (["1", "inf", "3"], r"1 infinite values \(row 2\)"),
         ([[1], [2]], "lists, bytes or values of several types"),

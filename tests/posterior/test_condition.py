@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import expit
 
 import kosambi as ko
-from kosambi.target.data_terms import MANY
+from kosambi.target.least_squares import MANY
 
 KEY, LATER = jax.random.key(0), jax.random.key(1)
 RNG = np.random.default_rng(7)

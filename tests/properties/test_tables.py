@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import pathlib
 import tempfile
+import zoneinfo
 
 import numpy as np
 import pandas as pd
@@ -79,7 +81,15 @@ cells = {
     "gaps": st.sampled_from([1.0, 2.0, None, np.nan]),
     "mixed": st.sampled_from([1, "a", None, True, 2.5]),
     "none": st.none(),
-    "dates": st.sampled_from([pd.Timestamp("2020-01-01"), pd.Timestamp("2021-05-05")]),
+    "dates": st.datetimes(pd.Timestamp("1700-01-01"), pd.Timestamp("2200-01-01")),
+    "zoned": st.datetimes(timezones=st.sampled_from([datetime.UTC, zoneinfo.ZoneInfo("Asia/Kathmandu")])),
+    "days": st.one_of(st.none(), st.dates()),
+    "times": st.times(),
+    "text of dates": st.dates(datetime.date(1000, 1, 1)).map(lambda date: date.strftime("%d/%m/%Y")),
+    "text of days": st.sampled_from(
+        ["2024-01-01", "2024-02-30", "1/2/2024", "1/2/24", "5 Mar 2024", "", "10:30", "25:00"]
+    ),
+    "moments": st.sampled_from([pd.Timestamp("2020-01-01"), pd.Timestamp("2021-05-05", tz="UTC"), pd.NaT]),
     "lists": st.sampled_from([[1], [2]]),
     "inf": st.sampled_from([1.0, np.inf, -np.inf]),
 }
@@ -109,3 +119,50 @@ def test_bad_input_any_data_frame_becomes_numbers_or_is_refused(kinds, data, num
         pd.testing.assert_frame_equal(model.transform(frame.iloc[order]), found.iloc[order])
         pd.testing.assert_frame_equal(model.transform(frame.iloc[:1]), found.iloc[:1])
         assert (model.faults(frame) == "").all()
+
+
+LAYOUTS = {
+    "year-first": ("%Y-%m-%d", "%Y/%m/%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f"),
+    "day-first": ("%d/%m/%Y", "%d.%m.%Y %H:%M", "%d-%m-%Y %I:%M %p"),
+    "month-first": ("%m/%d/%Y", "%m/%d/%Y %I:%M:%S %p"),
+    "day-name": ("%d %B %Y", "%d-%b-%Y"),
+    "name-day": ("%B %d, %Y", "%b %d %Y %H:%M"),
+}
+
+
+@given(
+    dates=st.lists(st.datetimes(datetime.datetime(1000, 1, 1)), min_size=1, max_size=8),
+    layout=st.sampled_from(list(LAYOUTS)),
+    data=st.data(),
+)
+@double
+def test_dates_are_read_as_they_were_written_or_refused(dates, layout, data):
+    """Never as another day: what is open is refused, and what was said or decided is what was meant."""
+    form = data.draw(st.sampled_from(LAYOUTS[layout]))
+    texts = [date.strftime(form) for date in dates]
+    meant = [datetime.datetime.strptime(text, form) for text in texts]
+    frame = pd.DataFrame({"d": texts})
+    found = outcome(tables.typed, frame)
+    is_open = layout in ("day-first", "month-first") and all(date.day <= 12 for date in dates)
+    if found is None:
+        assert is_open
+        found = tables.typed(frame, {"d": "date"}, {"d": layout})
+    assert found["d"].tolist() == meant
+    # What is written out is read again, whatever the layout was.
+    again = tables.typed(pd.DataFrame({"d": found["d"].astype(str)}))
+    assert again["d"].tolist() == meant
+
+
+@given(
+    moments=st.lists(
+        st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2250, 1, 1)), min_size=2, max_size=30
+    )
+)
+@double
+def test_numbers_of_dates_are_the_time_that_has_passed(moments):
+    assume(len(set(moments)) > 1)
+    frame = pd.DataFrame({"d": moments})
+    found = TableTransformer().fit(frame).transform(frame).to_numpy()
+    since = np.array([(moment - min(moments)) / datetime.timedelta(days=1) for moment in moments])
+    np.testing.assert_allclose(found[:, 0] - found[:, 0].min(), since, rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(np.hypot(*found[:, 1:].reshape(len(moments), -1, 2).T), 1.0, rtol=1e-12)

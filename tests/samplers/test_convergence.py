@@ -92,6 +92,13 @@ def test_running_sums_agree_with_the_draws(rng):
     np.testing.assert_allclose(times[0], spread, rtol=1e-10)
 
 
+def test_the_error_of_means_is_known_from_two_particles_that_share_a_start(rng):
+    draws = autoregression(rng, 0.6, 16, 128, size=3)
+    with jax.enable_x64(True):
+        found = np.asarray(_moments.r_hat(running(draws, 8)))
+    np.testing.assert_allclose(found, without_error(draws, 96, 8), rtol=1e-10)
+
+
 @pytest.mark.slow
 def test_of_many_coordinates_the_start_is_judged_and_not_the_error_of_means(rng):
     """Chains that began in their distribution are near the limit of R̂ long before its definition says so.

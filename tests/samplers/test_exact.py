@@ -6,7 +6,7 @@ import pytest
 
 import kosambi as ko
 from kosambi.samplers import run
-from kosambi.target import data_terms
+from kosambi.target import least_squares
 from tests.laws import joint_normal_p_value
 
 X = np.random.default_rng(3).uniform(-2.0, 2.0, (60, 1))
@@ -59,7 +59,7 @@ def test_many_coordinates_by_cholesky_are_those_by_orthogonal_factors(number, mo
     noise = ko.likelihoods.Gaussian(NOISE["one a datum"])
     slow = ko.Target(basis, noise, X, Y)
     expected = ko.sample(jax.random.key(0), slow)[0].distribution
-    monkeypatch.setattr(data_terms, "MANY", 1)
+    monkeypatch.setattr(least_squares, "MANY", 1)
     monkeypatch.setattr(run, "MANY", 1)
     fast = ko.Target(basis, noise, X, Y)
     # Rows are kept as they are where there are hardly more of them than coordinates.

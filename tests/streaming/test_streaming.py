@@ -10,7 +10,7 @@ import kosambi as ko
 from kosambi.basis import points
 from kosambi.errors import InputError
 from kosambi.sources import ArraySource, BlockSource, Stream, memory
-from kosambi.target import stream, stream_newton
+from kosambi.target import normal_sums, stream, stream_newton
 from kosambi.target.corrected_term import CorrectedTerm
 from kosambi.target.normal_sums import GramSum, RootSum
 from kosambi.target.stream_newton import StreamPotential
@@ -221,6 +221,25 @@ def test_arrays_need_observations_beside_them():
     for limit in (None, "2GB"):
         with pytest.raises(InputError, match="needs observations"):
             ko.infer(KEY, PRIOR, ko.likelihoods.Gaussian(0.1), X, max_memory=limit)
+
+
+@pytest.mark.parametrize("largest", [1e8, 0.0])
+def test_normal_equations_of_an_accelerator_are_those_of_the_host(monkeypatch, largest):
+    monkeypatch.setattr(stream, "LARGEST_TRACE", largest)
+    likelihood, y = DATA["gaussian"]
+
+    def sums():
+        with jax.enable_x64(True):
+            rows = Stream(ArraySource(X, y, WEIGHTS))
+            found = stream.gaussian_sums(BASIS, likelihood, rows, 256, True, float(sum(WEIGHTS)))
+        root, aim = np.asarray(found.term.root), np.asarray(found.term.aim)
+        return [root.T @ root, root.T @ aim, found.term.constant, found.sums.residual, found.noise_trace]
+
+    on_host = sums()
+    for place in (stream, normal_sums, points):
+        monkeypatch.setattr(place, "is_for_host", lambda _: False)
+    for a, b in zip(sums(), on_host, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-8)
 
 
 @pytest.mark.parametrize(

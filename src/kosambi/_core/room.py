@@ -1,7 +1,7 @@
 """How much memory the arrays of a stage may take: what decides on blocks, on what is kept, and on single precision.
 
 A `Room` is planned once for a fit and handed down to whatever has a choice; where it comes from is the matter of
-`kosambi.target.memory`. What is computed does not depend on it but for rounding.
+`kosambi.learning.memory`. What is computed does not depend on it but for rounding.
 """
 
 from __future__ import annotations

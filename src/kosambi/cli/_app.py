@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,22 @@ from typer.core import TyperGroup
 
 from kosambi._version import __version__
 from kosambi.cli._exits import EPILOG, FAILURE, NOT_CONVERGED, WRONG_USAGE, guarded, print_failure
+from kosambi.cli._options import (
+    AsJson,
+    BadRows,
+    DateColumns,
+    Debug,
+    Force,
+    Learning,
+    Quiet,
+    Seed,
+    Task,
+    checked_inducing,
+    checked_likelihood,
+    checked_memory,
+    checked_neighbors,
+    likelihood_names,
+)
 
 # Of whichever click it is that typer brings.
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -39,42 +54,6 @@ app = typer.Typer(
 )
 
 
-class Task(enum.StrEnum):
-    """What the target is."""
-
-    auto = "auto"
-    regression = "regression"
-    classification = "classification"
-    counts = "counts"
-
-
-class Learning(enum.StrEnum):
-    """What is done about hyperparameters."""
-
-    auto = "auto"
-    evidence = "evidence"
-    average = "average"
-
-
-class BadRows(enum.StrEnum):
-    """What becomes of new rows that cannot be predicted."""
-
-    error = "error"
-    skip = "skip"
-    flag = "flag"
-
-
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on stdout, also if it fails, and nothing else.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or summary; warnings and errors stay.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error happened.")]
-Seed = Annotated[
-    int, typer.Option(min=0, max=2**31 - 1, help="Of the random numbers: same seed, same rows, same results.")
-]
-
-
 def _show_version(value: bool) -> bool:
     if value:
         typer.echo(f"kosambi {__version__}")
@@ -92,44 +71,6 @@ def start(
     del version
 
 
-def _likelihood_names() -> list[str]:
-    # Imported when a name is given: JAX comes with it, and `kosambi --help` need not wait.
-    from kosambi.cli._fit import CLASSIFICATION
-    from kosambi.likelihoods import BY_SHORT_NAME
-
-    return [*sorted(BY_SHORT_NAME), *CLASSIFICATION]
-
-
-def _likelihood(value: str | None) -> str | None:
-    if value is not None and value not in _likelihood_names():
-        raise typer.BadParameter(f"{value!r} is not one of {', '.join(_likelihood_names())}.")
-    return value
-
-
-def _inducing(value: str) -> str:
-    if value not in ("auto", "all") and not value.isdecimal():
-        raise typer.BadParameter(f"{value!r} is neither auto nor all nor a whole number.")
-    return value
-
-
-def _memory(value: str | None) -> str | None:
-    if value is not None:
-        from kosambi.errors import InputError
-        from kosambi.sources import as_bytes
-
-        try:
-            as_bytes(value, "--memory")
-        except InputError as error:
-            raise typer.BadParameter(str(error)) from error
-    return value
-
-
-def _neighbors(value: str) -> str:
-    if value != "auto" and not value.isdecimal():
-        raise typer.BadParameter(f"{value!r} is neither auto nor a whole number.")
-    return value
-
-
 @app.command(epilog=EPILOG)
 def fit(
     data: Annotated[
@@ -143,8 +84,8 @@ def fit(
     likelihood: Annotated[
         str | None,
         typer.Option(
-            callback=_likelihood,
-            autocompletion=_likelihood_names,
+            callback=checked_likelihood,
+            autocompletion=likelihood_names,
             metavar="NAME",
             help="The short name of a likelihood, such as student_t; a wrong one lists them all. By default gaussian "
             "for numbers, poisson for counts; labels need none.",
@@ -157,6 +98,18 @@ def fit(
     categorical: Annotated[
         list[str] | None, typer.Option(help="A column whose numbers are names of groups; several times.")
     ] = None,
+    dates: Annotated[
+        DateColumns,
+        typer.Option(help="Dates as numbers of days, and, where they span enough, as times of day, week and year too."),
+    ] = DateColumns.calendar,
+    date_format: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=FORMAT",
+            help="How a column of dates is written, if that is not plain: day-first, month-first, year-first, or a "
+            "format of strptime, such as %d.%m.%y; several times.",
+        ),
+    ] = None,
     impute: Annotated[
         bool, typer.Option("--impute", help="Fill in missing inputs, and leave out rows without a target.")
     ] = False,
@@ -165,10 +118,10 @@ def fit(
     ] = 0.2,
     samples: Annotated[int, typer.Option(min=2, help="The number of posterior draws, each a function.")] = 100,
     inducing: Annotated[
-        str, typer.Option(callback=_inducing, help="The number of inducing points, auto, or all rows.")
+        str, typer.Option(callback=checked_inducing, help="The number of inducing points, auto, or all rows.")
     ] = "auto",
     neighbors: Annotated[
-        str, typer.Option(callback=_neighbors, help="How many near rows inform each input, 0 for none, or auto.")
+        str, typer.Option(callback=checked_neighbors, help="How many near rows inform each input, 0 for none, or auto.")
     ] = "auto",
     hyperparameters: Annotated[
         Learning, typer.Option(help="The most probable ones, an average over draws of them, or auto for what pays.")
@@ -179,7 +132,7 @@ def fit(
     memory: Annotated[
         str | None,
         typer.Option(
-            callback=_memory,
+            callback=checked_memory,
             metavar="SIZE",
             help="Learn from all rows of a table of any length within so much memory, such as 2GB: held if they fit, "
             "so that near rows inform each input, and read in blocks if not.",
@@ -219,6 +172,8 @@ def fit(
             drop=tuple(drop or ()),
             features=tuple(features or ()),
             categorical=tuple(categorical or ()),
+            dates="days" if dates is DateColumns.days else "calendar",
+            date_format=tuple(date_format or ()),
             impute=impute,
             holdout=holdout,
             max_rows=5_000 if max_rows is None else max_rows,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,10 @@ class DataRequest:
     drop: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
+    dates: Literal["calendar", "days"] = "calendar"
+    """What becomes of dates: their seasons too, or the days alone."""
+    date_format: tuple[str, ...] = ()
+    """How columns of dates are written, each as COLUMN=FORMAT."""
     impute: bool = False
     holdout: float = 0.2
     max_rows: int = 5_000
@@ -76,9 +80,8 @@ def load(request: DataRequest, note: Callable[[str], None]) -> Data:
     """Read the file, decide what its columns are, and draw the rows."""
     names = tables.column_names(request.data)
     inputs = tables.choose_columns(names, request.target, features=request.features, drop=request.drop)
-    for name in request.categorical:
-        tables.as_known(name, [*inputs, request.target])
-    raw = tables.read(request.data, columns=[*inputs, request.target], text=request.categorical)
+    kinds, layouts = known_columns(request, inputs)
+    raw = tables.read(request.data, columns=[*inputs, request.target], text=list(kinds))
     num_rows = len(raw)
     if num_rows < 3:
         raise InputError(
@@ -87,11 +90,12 @@ def load(request: DataRequest, note: Callable[[str], None]) -> Data:
         )
     raw, notes = tables.without_row_numbers(raw)
     inputs = tuple(name for name in inputs if name in raw)
-    table = tables.typed(raw, dict.fromkeys(request.categorical, "categorical"))
-    units = tables.units_of(raw, table)
+    table = tables.typed(raw, kinds, layouts)
+    read = How(tables.units_of(raw, table), tables.layouts_of(raw, table, layouts))
     notes = (*notes, *tables.mixed_notes(raw, table, inputs, request.categorical))
-    if request.target in units:
-        notes = (*notes, tables.unit_note(request.target, units[request.target]))
+    notes = (*notes, *tables.compact_notes(raw, table, inputs))
+    if request.target in read.units:
+        notes = (*notes, tables.unit_note(request.target, read.units[request.target]))
     table, dropped = _with_target(table, request)
     if not request.impute:
         tables.check_complete(_with_values(table[list(inputs)]))
@@ -100,8 +104,9 @@ def load(request: DataRequest, note: Callable[[str], None]) -> Data:
     dropped = (*dropped, *tables.leak_notes(table[list(inputs)], target))
     labels = target.values if target.task == "classification" else None
     drawn = split(len(table), labels, holdout=request.holdout, max_rows=request.max_rows, seed=request.seed)
-    schema, training, held_out, moved = _learned(table, inputs, drawn.training, drawn.held_out, request, units)
-    for text in (*notes, *dropped, *schema.notes, *moved):
+    schema, training, held_out, moved = _learned(table, inputs, drawn.training, drawn.held_out, request, read)
+    all_notes = (*notes, *dropped, *schema.notes, *(n.text for n in tables.date_notes(schema.columns, raw)), *moved)
+    for text in all_notes:
         note(text)
     if target.hint and request.task == "auto":
         note(target.hint)
@@ -111,8 +116,34 @@ def load(request: DataRequest, note: Callable[[str], None]) -> Data:
             f"The file has {num_rows} rows. {len(training)} of them are learned from (`--max-rows`), {len(held_out)} "
             f"are held out, and {unused} are not used."
         )
-    all_notes = (*notes, *dropped, *schema.notes, *moved)
     return Data(dataclasses.replace(schema, notes=all_notes), target, table, training, held_out, num_rows)
+
+
+class How(NamedTuple):
+    """How columns were written that are numbers or dates, by name."""
+
+    units: dict[str, Any]
+    layouts: dict[str, str]
+
+
+def known_columns(request: DataRequest, inputs: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What columns hold, and how their dates are written, as far as the request says so; these are read as text."""
+    for name in request.categorical:
+        tables.as_known(name, [*inputs, request.target])
+    layouts = {}
+    for text in request.date_format:
+        # A name may have an equals sign in it, and a format may too.
+        places = [place for place, letter in enumerate(text) if letter == "="]
+        cuts = [place for place in places if text[:place] in inputs] or places[:1]
+        if not cuts:
+            raise InputError(f"`--date-format {text}` names no column. Write `--date-format COLUMN=FORMAT`.")
+        layouts[text[: cuts[0]]] = text[cuts[0] + 1 :]
+    layouts = tables.checked_formats(layouts, inputs)
+    both = [name for name in layouts if name in request.categorical]
+    if both:
+        raise InputError(f"`{both[0]}` cannot have both categories and dates. Leave one of the two options out.")
+    kinds: dict[str, Any] = dict.fromkeys(request.categorical, "categorical")
+    return kinds | dict.fromkeys(layouts, "date"), layouts
 
 
 def _with_values(table: Any) -> Any:
@@ -143,13 +174,19 @@ def _learned(
     training: np.ndarray,
     held_out: np.ndarray,
     request: DataRequest,
-    units: dict[str, Any],
+    read: How,
 ) -> tuple[tables.Schema, np.ndarray, np.ndarray, tuple[str, ...]]:
     """The schema of the training rows; rows whose levels occur nowhere else join them."""
 
     def schema_of(rows: np.ndarray) -> tables.Schema:
         return tables.Schema.learn(
-            table.iloc[rows], target=request.target, inputs=inputs, impute=request.impute, units=units
+            table.iloc[rows],
+            target=request.target,
+            inputs=inputs,
+            impute=request.impute,
+            units=read.units,
+            layouts=read.layouts,
+            dates=request.dates,
         )
 
     schema = schema_of(training)

@@ -29,8 +29,8 @@ from kosambi.cli._exits import committing, partial_folder
 from kosambi.cli._record import MAX_BYTES, is_sealed, sealed
 from kosambi.errors import FileError, printable
 
-FORMAT, FORMAT_VERSION, OLDEST_VERSION = "kosambi run", 2, 1
-"""Version 1, of kosambi 0.1.0, has no digest of the record, and its columns have no units."""
+FORMAT, FORMAT_VERSION, OLDEST_VERSION = "kosambi run", 3, 1
+"""Version 1, of kosambi 0.1.0, has no digest and its columns no units; before version 3 there are no dates."""
 MODEL, HELD_OUT, PAGE, RECORD = "model.kosambi", "held_out.csv", "report.html", "run.json"
 _OURS = {MODEL, HELD_OUT, PAGE, RECORD}
 _TRIAL_BYTES = 2**18

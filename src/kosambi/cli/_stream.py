@@ -10,7 +10,7 @@ import numpy as np
 
 from kosambi import tables
 from kosambi._core.groups import ALONE, Group
-from kosambi.cli._data import DataRequest, encoded
+from kosambi.cli._data import DataRequest, encoded, known_columns
 from kosambi.errors import InputError
 from kosambi.parallel import distributed
 from kosambi.sources import AbstractRowSource
@@ -51,22 +51,26 @@ def load_stream(request: DataRequest, note: Callable[[str], None], group: Group 
     share = readers.index, readers.count
     names = tables.column_names(request.data)
     inputs = tables.choose_columns(names, request.target, features=request.features, drop=request.drop)
-    for name in request.categorical:
-        tables.as_known(name, [*inputs, request.target])
-    parts = tables.read_in_parts(request.data, columns=[*inputs, request.target], text=request.categorical, share=share)
+    kinds, layouts = known_columns(request, inputs)
+    parts = tables.read_in_parts(request.data, columns=[*inputs, request.target], text=list(kinds), share=share)
     found = tables.Witnesses(parts, request.target, _LOOKED_AT).over(readers)
     if found.num_rows < 3:
         raise InputError(f"`{request.data}` has {found.num_rows} rows of data. Three at least are needed.")
     raw, notes = tables.without_row_numbers(found.rows)
     inputs = tuple(name for name in inputs if name in raw)
-    table = tables.typed(raw, dict.fromkeys(request.categorical, "categorical"))
+    table = tables.typed(raw, kinds, layouts)
     if not request.impute:
         _check_complete(table[[*inputs, request.target]], request)
     seen = table[table[request.target].notna()]
     task = request.task if request.task in ("regression", "classification") else "auto"
     target = tables.read_target(seen[request.target], task)  # type: ignore[arg-type]
-    schema = tables.Schema.learn(seen, target=request.target, inputs=inputs, impute=request.impute)
-    schema = dataclasses.replace(schema, notes=(*notes, *schema.notes))
+    layouts = tables.layouts_of(raw, table[list(inputs)], layouts)
+    schema = tables.Schema.learn(
+        seen, target=request.target, inputs=inputs, impute=request.impute, layouts=layouts, dates=request.dates
+    )
+    read = [note.text for note in tables.date_notes(schema.columns, raw)]
+    compact = tables.compact_notes(raw, table, inputs)
+    schema = dataclasses.replace(schema, notes=(*notes, *compact, *schema.notes, *read))
     for text in schema.notes:
         note(text)
     if target.hint and request.task == "auto":
@@ -120,7 +124,8 @@ def _collected(source: tables.TableSource, rows: np.ndarray, readers: Group) -> 
 
     own = pd.concat(list(source.tables(only=rows, share=(readers.index, readers.count))))
     raw = tables.gathered_rows(readers, own).reset_index(drop=True)
-    return tables.typed(raw, {**source.schema.kinds, source.schema.target: source.target_kind})
+    kinds = {**source.schema.kinds, source.schema.target: source.target_kind}
+    return tables.typed(raw, kinds, source.schema.layouts)
 
 
 def _values(source: tables.TableSource, rows: Any, target: tables.Target) -> np.ndarray:

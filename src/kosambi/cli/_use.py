@@ -145,7 +145,7 @@ def _wanted(schema: tables.Schema, request: PredictRequest) -> tuple[list[str], 
     if request.id_column is not None:
         tables.as_known(request.id_column, names, f"`{request.data}`")
         wanted += [] if request.id_column in wanted else [request.id_column]
-    as_text = [name for name, kind in schema.kinds.items() if kind == "categorical"]
+    as_text = schema.as_text
     # Identifiers are copied as they are written, so that 007 stays 007.
     as_text += [request.id_column] if request.id_column is not None and request.id_column not in schema.names else []
     return wanted, as_text
@@ -176,11 +176,14 @@ def _held_out(run: Run, folder: Path) -> tuple[Any, Any]:
     path = folder / _run_folder.HELD_OUT
     if not path.exists():
         return None, None
-    as_text = [name for name, kind in run.schema.kinds.items() if kind == "categorical"]
+    as_text = run.schema.as_text
     if hasattr(run.estimator, "classes_"):
         as_text.append(run.schema.target)
     # As it was written: with an apostrophe before what looks like a formula, names included.
     wanted = [tables.guarded(name) for name in (*run.schema.names, run.schema.target)]
     table = tables.read(path, columns=wanted, text=[tables.guarded(name) for name in as_text], separator=",")
     table = tables.unguarded_table(table)
+    # Dates are written there with the year first, however they were in the table.
+    dates = [column.name for column in run.schema.columns if column.kind == "date"]
+    table[dates] = tables.typed(table[dates], dict.fromkeys(dates, "date"), dict.fromkeys(dates, "year-first"))
     return encoded(run.schema, table), target_values(table[run.schema.target], run.estimator)

@@ -76,7 +76,7 @@ def choose_blocks(
     blocks = [first]
     for i in range(number):
         if i % 2 == 0 and len(rest) > size:
-            near = np.argpartition(_distances(scaled, rest, generator.choice(rest)), size - 1)[:size]
+            near = np.argpartition(_distances(scaled, rest, int(generator.choice(rest))), size - 1)[:size]
             rows = rest[near]
         else:
             rows = generator.choice(rest, size=min(size, len(rest)), replace=False)

@@ -15,6 +15,7 @@ from kosambi.page._html import Child, Markup, section, table, tag
 from kosambi.page._numbers import seconds_spent
 from kosambi.page._parameters import Parameter, parameters
 from kosambi.page._svg import SMALL, figure
+from kosambi.plots.dates import mark_axis, shown_names, unit_of
 from kosambi.posterior import AveragedPosterior
 from kosambi.posterior.certificate import Certificate
 from kosambi.samplers.report import Report
@@ -69,7 +70,8 @@ def _tempering(facts: Facts, report: Report, numbers: Iterator[int]) -> list[Mar
 
         def draw(axes: Any) -> None:
             mean, scale = float(estimator.x_mean_[0]), float(estimator.x_scale_[0])
-            plots.modes(posterior, jax.random.key(0), x_mean=mean, x_scale=scale, axes=axes)
+            drawn = plots.modes(posterior, jax.random.key(0), x_mean=mean, x_scale=scale, axes=axes)
+            mark_axis(drawn.xaxis, facts.names[0])
 
         pictures.append(figure(next(numbers), SMALL, draw, "Functions by mode.", words))
     alone = posterior.point if isinstance(posterior, AveragedPosterior) else posterior
@@ -146,10 +148,10 @@ def parameters_section(facts: Facts, numbers: Iterator[int]) -> Markup:
 
 def _labels(facts: Facts) -> dict[str, str]:
     """Names of lengthscales with their input."""
-    found = {}
+    found, names = {}, shown_names(facts.names)
     for parameter in parameters(facts):
         for i, column in enumerate(parameter.columns):
-            found[parameter.entry(i)] = f"{parameter.name}, {facts.names[column]}"
+            found[parameter.entry(i)] = f"{parameter.name}, {names[column]}"
     return found
 
 
@@ -159,11 +161,12 @@ def _row(facts: Facts, parameter: Parameter, i: int) -> list[Child]:
     scales = np.asarray(facts.estimator.x_scale_)
     # One length for several columns has units of its own only where these were divided by the same number.
     if parameter.is_length and (column is not None or np.all(scales == scales[0])):
-        raw = f"{value * float(scales[column or 0]):.4g}"
+        unit = unit_of(facts.names[column]) if column is not None else ""
+        raw = f"{value * float(scales[column or 0]):.4g}{unit}"
     name = "all" if parameter.is_length else ""
     return [
         parameter.entry(i),
-        name if column is None else facts.names[column],
+        name if column is None else shown_names(facts.names)[column],
         f"{value:.4g}",
         raw,
         parameter.remark(i),

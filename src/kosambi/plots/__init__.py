@@ -15,6 +15,7 @@ from kosambi.plots.predictions import predictions
 from kosambi.plots.runs import energy, ladder, modes, r_hat
 from kosambi.plots.style import BLACK, BLUE, ORANGE, plain
 from kosambi.plots.surface import surface
+from kosambi.plots.timeline import timeline
 
 __all__ = [
     "BLACK",
@@ -39,4 +40,5 @@ __all__ = [
     "selection",
     "spectrum",
     "surface",
+    "timeline",
 ]

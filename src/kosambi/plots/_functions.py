@@ -8,11 +8,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
+from kosambi._core.calendar import time_columns
 from kosambi._core.checks import as_few, as_inputs
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
+from kosambi.plots.dates import mark_axis, shown_name
 from kosambi.plots.style import BLACK, BLUE, ORANGE, Axes, as_axes, plain, spread
 from kosambi.plots.surface import surface
+from kosambi.plots.timeline import timeline
 from kosambi.plots.units import view
 from kosambi.posterior import AveragedPosterior, Posterior, Prediction
 from kosambi.priors import GaussianProcess
@@ -47,7 +50,8 @@ def posterior(
 
     Arguments:
         posterior: what `kosambi.infer` returned, for one input column; or a fitted estimator, and then the axis has the
-            units and the name of its column, and two columns give `plots.surface`.
+            units and the name of its column; two columns give `plots.surface`, and those that code one column of dates
+            `plots.timeline`.
         key: a JAX random key for the draws; no key, no draws.
         x_new: (N, 1), where to draw; when None 300 points that go a tenth of the data's width past them on either side.
         latent: which latent function, where the likelihood has several; then f itself is drawn, without labels.
@@ -68,6 +72,8 @@ def posterior(
     if seen.posterior is not posterior:
         if len(seen.names) == 2:
             return surface(posterior, axes=axes)
+        if len(seen.names) > 1 and time_columns(seen.names) is not None:
+            return timeline(posterior, coverage=coverage, num_draws=0 if key is None else num_draws, axes=axes)
         # New inputs of an estimator are in the units of its table.
         x_new = None if x_new is None else seen.known(x_new)
         posterior = seen.posterior
@@ -112,7 +118,8 @@ def posterior(
     if x[0] < x[-1]:
         axes.set_xlim(x[0], x[-1])
     side = "P(y = 1)" if likelihood.num_labels == 2 else "y"
-    axes.set(xlabel=plain(seen.names[0]), ylabel=side if with_data else f"{name}(x)")
+    mark_axis(axes.xaxis, seen.names[0])
+    axes.set(xlabel=plain(shown_name(seen.names[0])), ylabel=side if with_data else f"{name}(x)")
     axes.legend(fontsize="small", frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     return axes
 

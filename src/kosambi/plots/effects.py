@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
+from kosambi._core.calendar import Circle, circles
 from kosambi._core.checks import as_count, as_few, as_level
 from kosambi._core.types import ArrayLike
 from kosambi.errors import InputError
 from kosambi.plots.average import Effect, averaged
 from kosambi.plots.categories import averaged_category, categories
+from kosambi.plots.dates import mark_axis, shown_name, shown_value
+from kosambi.plots.seasons import averaged_season, mark_season
 from kosambi.plots.style import (
     BLACK,
     BLUE,
@@ -59,7 +63,8 @@ def partial_effect(
         estimator: a fitted `ProjectedLangevinRegressor` or `ProjectedLangevinClassifier`.
         X: (N, D), the rows to average over, in the units of the fit; an array or a data frame.
         feature: the column, by number or name; of columns `city=Bonn`, `city=Ulm` that code one category, its name,
-            `city`, for the levels beside each other.
+            `city`, for the levels beside each other; of a date, as `TableTransformer` codes it, its name, `date`, for
+            the days, and `date: time of day`, `date: day of the week` or `date: time of year` for a season.
         label: which class to draw, from 0; all when None, and 1 of two.
         coverage: the probability of the band, between 0 and 1.
         num_points: how many values of the column.
@@ -85,13 +90,40 @@ def partial_effect(
     }
     points = as_count("num_points", num_points)
     coded = {category.name: category for category in categories(names, array)}
+    seasons = {circle.title: circle for circle in circles(names)}
+    shown: str | Circle
     if isinstance(feature, str) and feature in coded and feature not in names:
-        name, effect = feature, averaged_category(estimator, array, coded[feature], **options)
+        shown, effect = feature, averaged_category(estimator, array, coded[feature], **options)
+    elif isinstance(feature, str) and feature in seasons:
+        shown, effect = seasons[feature], averaged_season(estimator, array, seasons[feature], **options)
     else:
         column = as_column_number(feature, names)
-        name, effect = names[column], averaged(estimator, array, column, num_points=points, **options)
+        shown, effect = names[column], averaged(estimator, array, column, num_points=points, **options)
     classes = [str(name) for name in getattr(estimator, "classes_", range(effect.num_lines))]
-    return draw_effect(effect, name, classes, label=label, num_draws=num_draws, axes=axes)
+    effect = with_words(effect, shown)
+    axes = draw_effect(effect, title_of(shown), classes, label=label, num_draws=num_draws, axes=axes)
+    mark(axes, shown, effect)
+    return axes
+
+
+def title_of(shown: str | Circle) -> str:
+    """What the effect of a column, a category or a season is called."""
+    return shown.title if isinstance(shown, Circle) else shown_name(shown)
+
+
+def with_words(effect: Effect, shown: str | Circle) -> Effect:
+    """The effect, whose values are named where they are a few dates or times of day."""
+    if isinstance(shown, Circle) or not effect.is_few or effect.levels or shown_name(shown) == shown:
+        return effect
+    return dataclasses.replace(effect, levels=tuple(shown_value(shown, float(value)) for value in effect.values))
+
+
+def mark(axes: Axes, shown: str | Circle, effect: Effect) -> None:
+    """Put the calendar on the axis of an effect, where its values are times."""
+    if isinstance(shown, Circle):
+        mark_season(axes.xaxis, shown.season)
+    elif not effect.is_few:
+        mark_axis(axes.xaxis, shown)
 
 
 def draw_effect(

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from kosambi._core.checks import as_inputs
 from kosambi._core.types import ArrayLike
 from kosambi.errors import InputError
+from kosambi.plots.dates import shown_name
 
 # matplotlib may be missing, so its classes cannot be named.
 Axes: TypeAlias = Any
@@ -87,8 +88,9 @@ def as_fitted(estimator: Any, array: Float[np.ndarray, "N D"]) -> Any:
 
 def as_column_number(feature: object, names: list[str]) -> int:
     """The number of a column that was given by number or by name."""
-    if isinstance(feature, str) and names.count(feature) == 1:
-        return names.index(feature)
+    for known in (names, [shown_name(name) for name in names]):
+        if isinstance(feature, str) and known.count(feature) == 1:
+            return known.index(feature)
     is_whole = isinstance(feature, int | np.integer) and not isinstance(feature, bool)
     if is_whole and 0 <= feature < len(names):  # type: ignore[operator]
         return int(feature)  # type: ignore[call-overload]

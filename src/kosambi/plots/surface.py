@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from kosambi._core.checks import as_count
 from kosambi.errors import InputError
+from kosambi.plots.dates import mark_axes, shown_name
 from kosambi.plots.predictions import expected
 from kosambi.plots.style import BLACK, Axes, as_axes, plain, spread
 from kosambi.plots.units import View, view
@@ -59,7 +60,9 @@ def surface(model: Any, quantity: str = "mean", *, num_points: int = 40, axes: A
     classes = [str(each) for each in getattr(model, "classes_", (0, 1))]
     of = f"P(y = {classes[-1]})" if has_labels else "mean of y"
     title = of if quantity == "mean" else "standard deviation of f"
-    axes.set(xlabel=plain(seen.names[0]), ylabel=plain(seen.names[1]), title=plain(title))
+    across_name, up_name = (plain(shown_name(label)) for label in seen.names)
+    axes.set(xlabel=across_name, ylabel=up_name, title=plain(title))
+    mark_axes(axes, *seen.names)
     return axes
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from kosambi._core.process_memory import resident
@@ -21,6 +22,7 @@ PROGRAMS = 300 * 10**6
 # The least that is left for rows.
 _LEAST = 50 * 10**6
 # Matrices of a block of rows, and of the sample, with as many columns as there are coordinates, that exist at once.
+# With an accelerator those of a block are in its memory.
 _PER_BLOCK, _PER_SAMPLE = 5, 14
 _FEWEST_ROWS, MOST_SAMPLED = 2**9, 20_000
 """The smallest block, and rows of the sample beyond which learning from it would take longer than passes do."""
@@ -80,7 +82,8 @@ def plan(max_memory: object, num_columns: int, num_coordinates: int, num_draws: 
             f"{num_coordinates} coordinates: {resident() / 1e9:.2g} GB are taken already, before a row is read. Give "
             "more, or take fewer inducing points."
         )
-    block_row = 8 * (_PER_BLOCK * num_coordinates + 4 * num_columns + 2 * num_draws + 32)
+    per_block = _PER_BLOCK if jax.default_backend() == "cpu" else 0
+    block_row = 8 * (per_block * num_coordinates + 4 * num_columns + 2 * num_draws + 32)
     sample_row = 8 * (_PER_SAMPLE * num_coordinates + 6 * num_columns + 2 * num_draws + 32)
     rows = int(np.clip(0.3 * free / block_row, _FEWEST_ROWS, AT_ONCE))
     sampled = int(np.clip(0.6 * free / sample_row, _FEWEST_ROWS, MOST_SAMPLED))

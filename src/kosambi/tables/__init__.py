@@ -12,12 +12,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kosambi.tables._bad_rows import first_of, listed
+from kosambi.tables._columns import Column
+from kosambi.tables._date_notes import checked_formats, compact_notes, date_notes, layouts_of
 from kosambi.tables._guard import guarded, guarded_table, unguarded_table
 from kosambi.tables._leaks import leak_notes
 from kosambi.tables._names import as_known, choose_columns
 from kosambi.tables._read import column_names, file_facts, is_parquet, pyarrow_modules, read, read_in_parts
 from kosambi.tables._remarks import mixed_notes, unit_note, units_of
-from kosambi.tables._schema import Column, Schema
+from kosambi.tables._schema import Schema
+from kosambi.tables._seasons import Calendar
 from kosambi.tables._source import TableSource
 from kosambi.tables._target import Target, read_target
 from kosambi.tables._typed import check_complete, kind_of, typed, without_row_numbers
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from kosambi.tables._transformer import TableTransformer
 
 __all__ = [
+    "Calendar",
     "Column",
     "Schema",
     "TableSource",
@@ -35,8 +39,11 @@ __all__ = [
     "Witnesses",
     "as_known",
     "check_complete",
+    "checked_formats",
     "choose_columns",
     "column_names",
+    "compact_notes",
+    "date_notes",
     "file_facts",
     "first_of",
     "gathered_rows",
@@ -44,6 +51,7 @@ __all__ = [
     "guarded_table",
     "is_parquet",
     "kind_of",
+    "layouts_of",
     "leak_notes",
     "listed",
     "mixed_notes",

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kosambi.errors import InputError
+from kosambi.tables._dates import read_texts
 from kosambi.tables._formats import THOUSANDS, number_of
+from kosambi.tables._layouts import parsed_clock
 from kosambi.tables._names import quoted
+from kosambi.tables._pandas import MISSING_TEXT, pandas
 from kosambi.tables._remarks import texts_of
-from kosambi.tables._typed import MISSING_TEXT, pandas
 
 if TYPE_CHECKING:
-    from kosambi.tables._schema import Column
+    from kosambi.tables._columns import Column
 
 _TRUE_OR_FALSE = ("true", "false", "1", "0", "1.0", "0.0")
 
@@ -36,6 +39,10 @@ def row_faults(columns: Sequence[Column], table: Any, *, impute: bool) -> np.nda
             codes, levels = np.where(np.isnan(numbers), -1, np.isinf(numbers).astype(int)), [0.0, np.inf]
         else:
             codes, levels = pandas().factorize(values)
+        if column.calendar is not None:
+            reasons = np.array([*_date_faults(column, levels, impute), _missing(column, impute)], dtype=object)
+            found = np.where(found == "", reasons[codes], found)
+            continue
         reasons = np.array([_fault(column, level, impute) for level in levels] + [_missing(column, impute)], object)
         found = np.where(found == "", reasons[codes], found)
     return found
@@ -71,7 +78,7 @@ def _symbol(unit: str | None) -> str:
 
 
 def _missing(column: Column, impute: bool) -> str:
-    can_be = impute if column.kind == "numeric" else "(missing)" in column.levels
+    can_be = impute if column.is_measured else "(missing)" in column.levels
     return "" if can_be else f"`{column.name}` is missing"
 
 
@@ -89,6 +96,37 @@ def _fault(column: Column, value: Any, impute: bool) -> str:
     if parsed is None:
         return f"`{column.name}` is `{shown}`, which is no number" + (f" in {column.unit}" if column.unit else "")
     return "" if np.isfinite(parsed) else f"`{column.name}` is infinite"
+
+
+def _date_faults(column: Column, levels: Any, impute: bool) -> list[str]:
+    """What is wrong with each value of a column of dates or of times of day; empty where nothing is."""
+    calendar = column.calendar
+    assert calendar is not None
+    texts = np.array([str(value).strip() for value in levels], dtype=object)
+    if column.kind == "time":
+        is_time = np.array([time is not None for time in parsed_clock(texts)], dtype=bool)
+        what, zoned = "no time of day", np.zeros(len(texts), dtype=bool)
+    else:
+        fields = read_texts(texts, calendar.layout or "year-first")
+        is_date = np.array([isinstance(value, datetime.date) for value in levels], dtype=bool)
+        is_time = is_date | (np.array([isinstance(value, str) for value in levels], bool) & ~np.isnat(fields.times))
+        zoned = np.array([getattr(value, "tzinfo", None) is not None for value in levels], dtype=bool)
+        zoned |= ~is_date & ~np.isnan(fields.offsets)
+        what = "no date, or not written as in training"
+    wants_zone = calendar.zone is not None
+    found = []
+    for text, is_right, has_zone in zip(texts, is_time, zoned, strict=True):
+        shown = text if len(text) <= 40 else text[:37] + "..."
+        if text in MISSING_TEXT:
+            found.append(_missing(column, impute))
+        elif not is_right:
+            found.append(f"`{column.name}` is `{shown}`, which is {what}")
+        elif has_zone != wants_zone and column.kind == "date":
+            has = "a time zone, and training had none" if has_zone else "no time zone, and training had one"
+            found.append(f"`{column.name}` is `{shown}`, which has {has}")
+        else:
+            found.append("")
+    return found
 
 
 def _number(value: Any, text: str, unit: str) -> float | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kosambi.errors import FileError, InputError
 from kosambi.tables._names import checked_names
-from kosambi.tables._typed import pandas
+from kosambi.tables._pandas import pandas
 
 SEPARATORS = {".csv": None, ".txt": None, ".tsv": "\t"}
 """How names of such files end, also with .gz; and between fields what that says, if anything."""

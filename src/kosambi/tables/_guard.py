@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kosambi.tables._typed import pandas
+from kosambi.tables._pandas import pandas
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")

@@ -41,8 +41,8 @@ only when the target is, leave it out: `--drop copy`.',)
         known = column.notna().to_numpy()
         if known.sum() < _FEW_ROWS:
             continue
-        is_number = kind_of(column) == "numeric"
-        given = column[known].to_numpy(dtype=np.float64) if is_number else column[known].astype(str).to_numpy(object)
+        is_number = kind_of(column) in ("numeric", "date")
+        given = _numbers(column[known]) if is_number else column[known].astype(str).to_numpy(object)
         compare = _of_numbers if target.task == "regression" else _of_labels
         if what := compare(given, values[known], is_number):
             notes.append(
@@ -50,6 +50,13 @@ only when the target is, leave it out: `--drop copy`.',)
                 f"only when the target is, leave it out: `--drop {name}`."
             )
     return tuple(notes)
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """Numbers as they are, and dates as numbers in their order."""
+    if kind_of(column) == "date":
+        return column.dt.tz_localize(None).to_numpy().astype("M8[us]").astype(np.float64)
+    return column.to_numpy(dtype=np.float64)
 
 
 def _of_numbers(x: np.ndarray, y: np.ndarray, is_number: bool) -> str:

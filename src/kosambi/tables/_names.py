@@ -6,6 +6,8 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from kosambi.errors import InputError
 
 UNNAMED = "Unnamed: "
@@ -20,6 +22,16 @@ def quoted(names: Sequence[object], limit: int = 8) -> str:
     """
     shown = ", ".join(f"`{name}`" for name in names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def rows_text(positions: Sequence[int] | np.ndarray) -> str:
+    """Rows for a message, counted from 1 below the header.
+
+    >>> rows_text([0, 4])
+    'rows 1, 5'
+    """
+    shown = ", ".join(str(int(place) + 1) for place in positions[:5]) + (", ..." if len(positions) > 5 else "")
+    return f"row{'s' if len(positions) > 1 else ''} {shown}"
 
 
 def as_known(name: str, known: Sequence[str], what: str = "The table") -> str:

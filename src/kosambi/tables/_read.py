@@ -12,7 +12,7 @@ from kosambi.sources.csv import text_facts
 from kosambi.sources.parquet import index_facts, read_groups
 from kosambi.tables._csv import KNOWN, SEPARATORS, layout_of, read_csv, read_csv_in_parts, unreadable
 from kosambi.tables._names import as_known, checked_names
-from kosambi.tables._typed import pandas
+from kosambi.tables._pandas import pandas
 
 PARQUET = (".parquet", ".pq")
 """How names of Parquet files end."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from kosambi.tables._formats import Written, as_written, number_of
 from kosambi.tables._names import quoted
-from kosambi.tables._typed import MISSING_TEXT, kind_of, pandas
+from kosambi.tables._pandas import MISSING_TEXT, pandas
+from kosambi.tables._typed import kind_of
 
 # From this share of numbers on, a column of text is said to be mixed.
 _MIXED = 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -81,8 +81,7 @@ class TableSource(AbstractRowSource):
         With `share`, only those of one process of several. Missing targets are refused unless the schema imputes.
         """
         target, wanted = self.schema.target, [*self.schema.names, self.schema.target]
-        kinds: Mapping[str, Kind] = {**self.schema.kinds, target: self.target_kind}
-        as_text = [name for name, kind in kinds.items() if kind == "categorical"]
+        as_text = [*self.schema.as_text, *([target] if self.target_kind == "categorical" else [])]
         for table in read_in_parts(self.path, columns=wanted, text=as_text, share=share):
             inside = np.isin(table.index, self.without if only is None else only)
             table = table[inside if only is not None else ~inside]

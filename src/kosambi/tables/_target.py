@@ -43,7 +43,7 @@ def read_target(column: Any, task: Literal["auto", "regression", "classification
         task: to override the choice.
 
     Raises:
-        InputError: there is a single value or label, too many labels, or text where numbers are needed.
+        InputError: it holds dates, there is a single value or label, too many labels, or text where numbers are needed.
 
     >>> import pandas as pd
     >>> target = read_target(pd.Series([1.0, 0.0, 1.0], name="y"))
@@ -51,6 +51,11 @@ def read_target(column: Any, task: Literal["auto", "regression", "classification
     ('classification', ('0', '1'), array([1, 0, 1]))
     """
     name, kind = str(column.name), kind_of(column)
+    if kind in ("date", "time"):
+        raise InputError(
+            f"The target `{name}` holds {'dates' if kind == 'date' else 'times of day'}, and what is predicted must be "
+            "numbers or labels. Write it as a number, such as days since a start, or name another column."
+        )
     if column.isna().any():
         raise InputError(f"The target `{name}` has {int(column.isna().sum())} missing values. Drop those rows.")
     distinct = column.nunique()

@@ -1,52 +1,42 @@
-"""What a column holds: numbers, Boolean values or categories; and a plain refusal of everything else."""
+"""What a column holds: numbers, Boolean values, categories, dates or times of day; and a plain refusal of all else."""
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from kosambi.errors import InputError
+from kosambi.tables._dates import CLOCK, dates_of_datetime64, dates_of_objects, dates_of_text, layout_of
 from kosambi.tables._formats import THOUSANDS, as_written, bare
-from kosambi.tables._names import UNNAMED, quoted
+from kosambi.tables._names import UNNAMED, quoted, rows_text
+from kosambi.tables._pandas import pandas
+from kosambi.tables._texts import MOSTLY, Distinct, distinct
 
-Kind = Literal["numeric", "boolean", "categorical"]
-KINDS: tuple[Kind, ...] = ("numeric", "boolean", "categorical")
-MISSING_TEXT = frozenset(
-    ["", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None", "#NA", "-NaN", "NaT"]
-)
-"""Text that stands for a missing value, as pandas has it, and the question mark."""
+Kind = Literal["numeric", "boolean", "categorical", "date", "time"]
+KINDS: tuple[Kind, ...] = ("numeric", "boolean", "categorical", "date", "time")
 _TRUTH = {"true": True, "false": False}
-# From this share on, text among numbers is taken for a mistake, and numbers among text for names.
-_MOSTLY = 0.8
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})*,\d+(?:[eE][+-]?\d+)?|[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
-_DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ].*)?"
-    r"|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?: .*)?"
-    r"|\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?"
-)
 
 
-def pandas() -> Any:
-    """The package, imported when it is first needed."""
-    try:
-        import pandas as pd  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise ImportError("Tables are read with pandas. Install it with `pip install kosambi[cli]`.") from error
-    return pd
+def typed(table: Any, kinds: Mapping[str, Kind] | None = None, layouts: Mapping[str, str] | None = None) -> Any:
+    """The same data frame with columns of five types.
 
-
-def typed(table: Any, kinds: Mapping[str, Kind] | None = None) -> Any:
-    """The same data frame with columns of three types: float64, boolean, and category with text as levels.
+    They are float64, boolean, category with text as levels, datetime64 with or without a zone, and objects of
+    `datetime.time`.
 
     Arguments:
         table: a data frame as `read` gives it.
         kinds: of columns where it is known already; elsewhere the values decide.
+        layouts: how columns of dates are written, where it is known already: one of `LAYOUTS`, or a format of
+            `strptime`.
 
     Raises:
-        InputError: dates, infinite values, text among numbers (with its rows), decimal commas, nested values.
+        InputError: infinite values, text among numbers or dates (with its rows), decimal commas, dates that can be read
+            in two ways, nested values.
 
     >>> import pandas as pd
     >>> table = typed(pd.DataFrame({"x": ["1", "2", "?"], "b": [True, None, False], "c": ["u", " v", "u"]}))
@@ -54,8 +44,9 @@ def typed(table: Any, kinds: Mapping[str, Kind] | None = None) -> Any:
     (['float64', 'boolean', 'category'], ['u', 'v'])
     """
     pd = pandas()
-    known = kinds or {}
-    return pd.DataFrame({name: _column(str(name), table[name], known.get(name)) for name in table}, index=table.index)
+    known, written = kinds or {}, layouts or {}
+    columns = {name: _column(str(name), table[name], known.get(name), written.get(name)) for name in table}
+    return pd.DataFrame(columns, index=table.index)
 
 
 def kind_of(column: Any) -> Kind:
@@ -63,6 +54,10 @@ def kind_of(column: Any) -> Kind:
     types = pandas().api.types
     if types.is_bool_dtype(column.dtype):
         return "boolean"
+    if types.is_datetime64_any_dtype(column.dtype):
+        return "date"
+    if types.is_object_dtype(column.dtype):
+        return "time"
     return "numeric" if types.is_float_dtype(column.dtype) else "categorical"
 
 
@@ -95,56 +90,87 @@ def without_row_numbers(table: Any) -> tuple[Any, tuple[str, ...]]:
     return table.drop(columns=numbers), notes
 
 
-def rows_text(positions: Sequence[int] | np.ndarray) -> str:
-    """Rows for a message, counted from 1 below the header.
-
-    >>> rows_text([0, 4])
-    'rows 1, 5'
-    """
-    shown = ", ".join(str(int(place) + 1) for place in positions[:5]) + (", ..." if len(positions) > 5 else "")
-    return f"row{'s' if len(positions) > 1 else ''} {shown}"
-
-
-def _column(name: str, column: Any, kind: Kind | None) -> Any:
+def _column(name: str, column: Any, kind: Kind | None, layout: str | None) -> Any:
     pd = pandas()
     types = pd.api.types
     if isinstance(column.dtype, pd.CategoricalDtype):
         # Whoever declared categories meant them, also where they look like numbers.
-        return _other(name, column, kind or "categorical")
-    if types.is_datetime64_any_dtype(column.dtype) or types.is_timedelta64_dtype(column.dtype):
-        raise _date(name)
+        return _other(name, column, kind or "categorical", layout)
+    if isinstance(column.dtype, pd.PeriodDtype):
+        column = column.dt.to_timestamp()
+    if types.is_datetime64_any_dtype(column.dtype):
+        dates = dates_of_datetime64(name, column)
+        return _text(name, dates.astype(object), kind, None) if kind == "categorical" else _of_kind(name, dates, kind)
+    if types.is_timedelta64_dtype(column.dtype):
+        raise _duration(name)
     if types.is_complex_dtype(column.dtype):
         raise _foreign(name, "complex numbers")
     if types.is_bool_dtype(column.dtype):
-        return _text(name, column.astype(object), kind) if kind == "categorical" else _truth(name, column, kind)
+        return _text(name, column.astype(object), kind, None) if kind == "categorical" else _truth(name, column, kind)
     if types.is_numeric_dtype(column.dtype):
-        if kind == "categorical":
-            return _text(name, column.astype(object), kind)
+        if kind == "categorical" or layout is not None:
+            return _text(name, column.astype(object), kind, layout)
         numbers = _finite(name, column)
-        return _truth(name, numbers, kind) if kind == "boolean" else numbers
-    return _other(name, column, kind)
+        return _truth(name, numbers, kind) if kind == "boolean" else _of_kind(name, numbers, kind)
+    return _other(name, column, kind, layout)
 
 
-def _other(name: str, column: Any, kind: Kind | None) -> Any:
+def _of_kind(name: str, column: Any, kind: Kind | None) -> Any:
+    """The column, if it is of the kind that was asked for, or has no values."""
+    words = {"numeric": "numbers", "date": "dates", "time": "times of day", "boolean": "true or false"}
+    found = kind_of(column)
+    if kind in (None, found):
+        return column
+    if column.isna().all():
+        return _nothing(column, kind)
+    raise InputError(
+        f"Column `{name}` should hold {words[str(kind)]}, as it did when the model was fitted. Got {words[found]}. "
+        "Write it as it was."
+    )
+
+
+def _nothing(column: Any, kind: Kind | None) -> Any:
+    """A column without values, of a kind."""
+    empty = {"boolean": "boolean", "categorical": pandas().CategoricalDtype([]), "date": "datetime64[us]"}
+    values = pandas().Series([None] * len(column), index=column.index, name=column.name, dtype=object)
+    return values if kind == "time" else values.astype(empty.get(str(kind), "float64"))
+
+
+def _other(name: str, column: Any, kind: Kind | None, layout: str | None) -> Any:
     """A column of Python objects, text or categories."""
     pd = pandas()
     found = pd.api.types.infer_dtype(column.astype(object), skipna=True)
     if found == "empty":
-        empty = {"numeric": "float64", "boolean": "boolean", "categorical": pd.CategoricalDtype([])}
-        return column.astype(object).where(column.notna(), None).astype(empty[kind or "numeric"])
-    if found in ("datetime", "datetime64", "date", "time", "timedelta", "timedelta64", "period", "interval"):
-        raise _date(name)
+        return _nothing(column, kind)
+    if found == "timedelta":
+        raise _duration(name)
     if kind != "categorical":
         if found == "boolean":
-            return _truth(name, column.astype("boolean"), kind)
-        if found in ("integer", "floating", "mixed-integer-float", "decimal"):
+            return _of_kind(name, _truth(name, column.astype("boolean"), kind), kind)
+        if found in ("integer", "floating", "mixed-integer-float", "decimal") and layout is None:
             numbers = _finite(name, column)
-            return _truth(name, numbers, kind) if kind == "boolean" else numbers
-    elif found in ("boolean", "integer", "decimal"):
-        return _text(name, column, kind)
-    if found != "string":
+            return _truth(name, numbers, kind) if kind == "boolean" else _of_kind(name, numbers, kind)
+        values = column[column.notna()]
+        if all(isinstance(value, datetime.date) for value in values):
+            return _of_kind(name, dates_of_datetime64(name, dates_of_objects(name, column.astype(object))), kind)
+        if all(isinstance(value, datetime.time) for value in values):
+            return _of_kind(name, _clock(name, column), kind)
+    elif found in ("boolean", "integer", "decimal", "date", "datetime", "datetime64", "time"):
+        return _text(name, column, kind, None)
+    if found != "string" and not (found == "integer" and layout is not None):
         raise _foreign(name, "lists, bytes or values of several types")
-    return _text(name, column, kind)
+    return _text(name, column, kind, layout)
+
+
+def _clock(name: str, column: Any) -> Any:
+    """Times of day as Python has them, without a zone, which means little without a date."""
+    zoned = [row for row, value in enumerate(column) if isinstance(value, datetime.time) and value.tzinfo is not None]
+    if zoned:
+        raise InputError(
+            f"Column `{name}` has {len(zoned)} times of day with a time zone ({rows_text(zoned)}). Give datetimes with "
+            "one, or times of day without: `value.replace(tzinfo=None)`."
+        )
+    return column.astype(object).where(column.notna(), None)
 
 
 def _finite(name: str, column: Any) -> Any:
@@ -169,77 +195,70 @@ def _truth(name: str, column: Any, kind: Kind | None) -> Any:
     return column.astype("boolean")
 
 
-def _text(name: str, column: Any, kind: Kind | None) -> Any:
-    """Text is judged by its distinct values, of which there are few even in a long file."""
+def _text(name: str, column: Any, kind: Kind | None, layout: str | None) -> Any:
+    """Text is judged by its distinct values."""
     pd = pandas()
-    codes, distinct = pd.factorize(column)
-    levels = np.array([str(value).strip() for value in distinct], dtype=object)
-    is_missing = np.array([level in MISSING_TEXT for level in levels], dtype=bool)
-    codes = np.where((codes >= 0) & ~np.append(is_missing, True)[codes], codes, -1)
+    texts = distinct(column)
+    if not texts.levels.size and kind is not None:
+        return _nothing(column, kind)
+    if layout is not None or kind in ("date", "time"):
+        layout = CLOCK if kind == "time" else layout or "year-first"
+        return dates_of_text(name, texts, layout, column.index)
     if kind != "categorical":
-        numbers = _numbers(name, codes, levels, kind)
+        numbers = _numbers(name, texts, kind)
         if numbers is not None:
             return pd.Series(numbers, index=column.index, name=name)
-        truths = [_TRUTH.get(level.lower()) for level in levels]
-        used = [truth for truth, missing in zip(truths, is_missing, strict=True) if not missing]
-        if used and all(truth is not None for truth in used):
+        truths = [_TRUTH.get(level.lower()) for level in texts.levels]
+        if truths and all(truth is not None for truth in truths):
             values = pd.array([*truths, None], dtype="boolean")
-            return pd.Series(values.take(codes), index=column.index, name=name)
+            return pd.Series(values.take(texts.codes), index=column.index, name=name)
         if kind == "boolean":
-            wrong = [level for level in levels[~is_missing] if level.lower() not in _TRUTH]
+            wrong = [level for level in texts.levels if level.lower() not in _TRUTH]
             raise InputError(f"Column `{name}` should hold true or false. Got {quoted(wrong)}. Write true and false.")
-        if levels.size and _share(codes, [bool(_DATE.fullmatch(level)) for level in levels]) >= _MOSTLY:
-            raise _date(name)
+        if (found := layout_of(name, texts)) is not None:
+            return dates_of_text(name, texts, found, column.index)
     # Sorted, so that the coding does not depend on the order of rows; once each, since spaces were cut off.
-    names, places = np.unique(levels[~is_missing].astype(str), return_inverse=True)
-    numbering = np.full(len(levels) + 1, -1)
-    numbering[:-1][~is_missing] = places
-    values = pd.Categorical.from_codes(numbering[codes], categories=pd.Index(names.astype(object), dtype=object))
+    names, places = np.unique(texts.levels.astype(str), return_inverse=True)
+    codes = texts.spread(places, -1)
+    values = pd.Categorical.from_codes(codes, categories=pd.Index(names.astype(object), dtype=object))
     return pd.Series(values, index=column.index, name=name)
 
 
-def _numbers(name: str, codes: np.ndarray, levels: np.ndarray, kind: Kind | None) -> np.ndarray | None:
+def _numbers(name: str, texts: Distinct, kind: Kind | None) -> np.ndarray | None:
     """The numbers that text stands for; None if it stands for something else."""
     pd = pandas()
-    if kind == "boolean" or not np.any(codes >= 0):
-        return np.full(len(codes), np.nan) if kind != "boolean" else None
-    plain = np.asarray(pd.to_numeric(pd.Series(levels, dtype=object), errors="coerce"), dtype=np.float64)
-    written = as_written(levels, plain, np.bincount(codes[codes >= 0], minlength=len(levels)))
+    if kind == "boolean" or not texts.levels.size:
+        return np.full(len(texts.codes), np.nan) if kind != "boolean" else None
+    plain = np.asarray(pd.to_numeric(pd.Series(texts.levels, dtype=object), errors="coerce"), dtype=np.float64)
+    written = as_written(texts.levels, plain, texts.counts)
     parsed = written.values
     is_number = ~np.isnan(parsed)
-    share = _share(codes, is_number)
-    has_comma = [bool(_DECIMAL_COMMA.fullmatch(bare(level))) for level in levels] if share < 1.0 else [False]
-    if any(has_comma) and _share(codes, is_number | np.array(has_comma)) >= _MOSTLY:
-        example = levels[int(np.argmax(has_comma))]
+    share = texts.share(is_number)
+    has_comma = [bool(_DECIMAL_COMMA.fullmatch(bare(level))) for level in texts.levels] if share < 1.0 else [False]
+    if any(has_comma) and texts.share(is_number | np.array(has_comma)) >= MOSTLY:
+        example = texts.levels[int(np.argmax(has_comma))]
         raise InputError(
             f"Column `{name}` has numbers with commas, such as {example!r}. Write a decimal point, and nothing between "
             "thousands; a spreadsheet exports so in English."
         )
-    if share < (_MOSTLY if kind is None else 0.0):
+    if share < (MOSTLY if kind is None else 0.0):
         return None
-    numbers = np.append(parsed, np.nan)[codes]
-    wrong = np.nonzero((codes >= 0) & np.isnan(numbers))[0]
+    wrong = texts.rows(~is_number)
     if len(wrong):
-        shown = quoted(list(dict.fromkeys(levels[codes[wrong]])), 5)
+        shown = quoted(list(dict.fromkeys(texts.levels[texts.codes[wrong]])), 5)
         unit = f" in {written.unit}" if written.unit not in (None, THOUSANDS) else ""
         raise InputError(
             f"Column `{name}` holds numbers{unit}, but also {len(wrong)} times text: {shown} ({rows_text(wrong)}). "
             f"Correct it, or leave it empty where the value is missing; if the column names groups, say "
             f"`--categorical {name}`."
         )
-    return np.asarray(_finite(name, pd.Series(numbers)))
+    return np.asarray(_finite(name, pd.Series(texts.spread(parsed, np.nan))))
 
 
-def _share(codes: np.ndarray, is_so: Any) -> float:
-    """The share of the values that are there with a property of their level."""
-    there = codes[codes >= 0]
-    return float(np.mean(np.asarray(is_so, dtype=bool)[there])) if len(there) else 0.0
-
-
-def _date(name: str) -> InputError:
+def _duration(name: str) -> InputError:
     return InputError(
-        f"Column `{name}` holds dates or times, which have no coding of their own. Replace it by numbers, such as days "
-        f"since a start, the month or the hour, or leave it out: `--drop {name}`."
+        f"Column `{name}` holds durations, which are read as numbers only. Replace it by `table[{name!r}] / "
+        f"pandas.Timedelta('1h')`, or leave it out: `--drop {name}`."
     )
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from kosambi._core.groups import Group
 from kosambi.sources.passes import hashed
-from kosambi.tables._schema import MAX_LEVELS
+from kosambi.tables._columns import MAX_LEVELS
+from kosambi.tables._pandas import pandas
 from kosambi.tables._target import MAX_CLASSES
-from kosambi.tables._typed import pandas
 
 # Levels of a column beyond which no more rows are kept for it: it will be refused.
 _MANY = 3 * MAX_LEVELS

@@ -27,9 +27,10 @@ class GramSum:
     def __init__(self, size: int) -> None:
         self.size, self.total = size, np.zeros((2, size + 1, size + 1))
 
-    def add(self, rows: Float[np.ndarray, "n K"]) -> None:
-        """Count more rows, the last column of which is e."""
-        total, block = self.total[0], rows.T @ rows
+    def add(self, rows: Float[Array, "n K"]) -> None:
+        """Count more rows, the last column of which is e; on an accelerator if they are there."""
+        total = self.total[0]
+        block = rows.T @ rows if isinstance(rows, np.ndarray) else np.asarray(_gram(rows))
         whole = total + block
         counted = whole - total
         self.total = np.stack([whole, self.total[1] + ((total - (whole - counted)) + (block - counted))])
@@ -59,9 +60,9 @@ class RootSum:
     def __init__(self, size: int) -> None:
         self.size, self.total = size, np.zeros((0, size + 1))
 
-    def add(self, rows: Float[np.ndarray, "n K"]) -> None:
-        """Count more rows, the last column of which is e."""
-        if is_for_host(rows.size):
+    def add(self, rows: Float[Array, "n K"]) -> None:
+        """Count more rows, the last column of which is e; on an accelerator if they are there, or are many."""
+        if isinstance(rows, np.ndarray) and is_for_host(rows.size):
             from scipy.linalg import qr  # here, because it doubles what `import kosambi` adds to `import jax`
 
             both = np.concatenate([self.total, rows])
@@ -69,7 +70,7 @@ class RootSum:
             return
         # Of one shape from the first block on.
         missing = np.zeros((self.size + 1 - len(self.total), self.size + 1))
-        self.total = np.asarray(_triangle(np.concatenate([self.total, missing, rows])))
+        self.total = np.asarray(_triangle(np.concatenate([self.total, missing]), rows))
 
     def over(self, group: Group) -> RootSum:
         """That of the rows of all processes, whose factors are rows like others."""
@@ -91,5 +92,10 @@ class RootSum:
 
 
 @compiled
-def _triangle(matrix: Float[Array, "n K"]) -> Float[Array, "K K"]:
-    return jnp.linalg.qr(matrix, mode="r")
+def _gram(rows: Float[Array, "n K"]) -> Float[Array, "K K"]:
+    return rows.T @ rows
+
+
+@compiled
+def _triangle(factor: Float[Array, "K K"], rows: Float[Array, "n K"]) -> Float[Array, "K K"]:
+    return jnp.linalg.qr(jnp.concatenate([factor, rows]), mode="r")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -139,6 +140,20 @@ class Sums:
         )
 
 
+def _in_deviations(
+    psi: Float[Array, "n M"], root: Float[np.ndarray, " n"], error: Float[np.ndarray, " n"]
+) -> Float[Array, "n K"]:
+    """[Ψ, e] in units of the deviations 1/root, where Ψ is."""
+    if isinstance(psi, np.ndarray):
+        return np.column_stack([psi * root[:, None], error * root])
+    return _scaled_on_device(psi, root, error)
+
+
+@compiled
+def _scaled_on_device(psi: Array, root: Array, error: Array) -> Array:
+    return jnp.concatenate([psi * root[:, None], (error * root)[:, None]], axis=1)
+
+
 class GaussianSums(NamedTuple):
     """What one pass over a stream leaves of it, with Gaussian noise."""
 
@@ -189,7 +204,7 @@ class _GaussianTotals:
         self.sums.add(block, features)
         root, error = np.sqrt(block.weights) / self.noise, block.y - features.offset
         with all_blas_threads():
-            self.rows_sum.add(np.column_stack([np.asarray(features.psi) * root[:, None], error * root]))
+            self.rows_sum.add(_in_deviations(features.psi, root, error))
         squared = float(np.sum(np.square(error * root)))
         trace = float(np.sum(np.square(root) * features.residual))
         self.parts = self.parts + np.array([constant, squared, trace])
