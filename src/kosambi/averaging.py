@@ -97,7 +97,8 @@ def average(
             show.update("models with drawn hyperparameters", next(done), number)
             return found if size == share else found.some(kept)
 
-        components = in_threads(one, models)
+        # Programs that add over the devices of a mesh wait for each other, so that only one may run.
+        components = in_threads(one, models) if options.get("mesh") is None else [one(model) for model in models]
     return AveragedPosterior(point, tuple(components), draws)
 
 
@@ -112,7 +113,9 @@ def _coordinates(point: Posterior, prior: AbstractPrior, options: dict[str, Any]
     is_open = (
         all(isinstance(each, str) and each in ("auto", "all") for each in asked) and "inducing_points" not in options
     )
-    if is_closed and is_open and isinstance(prior, GaussianProcess) and num_rows <= ALL_ROWS:
+    # One matrix of all pairs of rows is for one device.
+    is_alone = options.get("mesh") is None
+    if is_closed and is_open and is_alone and isinstance(prior, GaussianProcess) and num_rows <= ALL_ROWS:
         return {"num_inducing": 0, "num_neighbors": num_rows}
     found: dict[str, Any] = {"num_inducing": "auto", "inducing_points": point.basis.inducing_points}
     if point.target.neighborhood is not None:

@@ -10,6 +10,7 @@ from jax.random import fold_in
 
 from kosambi._core.checks import as_inputs, check_key, is_traced
 from kosambi._core.long_tables import frozen
+from kosambi._core.meshes import check_mesh
 from kosambi._core.precision import public
 from kosambi._core.process_memory import give_back
 from kosambi._core.programs import split
@@ -113,7 +114,9 @@ def infer(
             whether rows are held; `report.stream` says what was used.
         progress: whether to show a progress line; None shows it on a terminal.
         on_interrupt: what Ctrl-C does, "raise" or "return"; see `sample`.
-        mesh: from `kosambi.parallel.mesh`, devices for the steps of the sampler; see `sample`.
+        mesh: from `kosambi.parallel.mesh`, devices that share rows (their features, near rows, least squares, sums of
+            costs) and particles; see `Target` and `sample`. The choice of M is made on one device. All rows as
+            neighbours of each other are refused, and "auto" takes coordinates instead.
 
     >>> import jax, numpy as np, kosambi as ko
     >>> x = np.linspace(-3.0, 3.0, 100)[:, None]
@@ -188,6 +191,8 @@ def walked(
     x = frozen(as_inputs("x", x))
     # Before anything is computed, so that a wrong argument is heard of at once.
     Interruption(on_interrupt)
+    if mesh is not None:
+        check_mesh(mesh)
     observations = likelihood.check(y)
     chosen_prior = with_background(as_prior(prior), background)
     chosen_prior.kernel.check_inputs(np.asarray(x))
@@ -207,9 +212,9 @@ def walked(
         near = num_neighbors_of(asked, potential, is_open and kind is PointBasis, chosen_prior, likelihood, x)
         is_left_open = asked == "auto" and (is_open or number == "all") and kind is PointBasis
         has_no_start = (initial is None or isinstance(initial, Posterior)) and is_for_closed_form(sampler)
-        can_be_process = (
-            is_left_open and has_no_start and may_be_process(np.asarray(x), chosen_prior, likelihood, potential)
-        )
+        # One matrix of all pairs of rows is for one device.
+        can_be_process = is_left_open and has_no_start and mesh is None
+        can_be_process = can_be_process and may_be_process(np.asarray(x), chosen_prior, likelihood, potential)
         if is_left_open and near >= len(x) > PROCESS_FROM and not can_be_process:
             near = 0
         if is_open and not near:
@@ -231,7 +236,7 @@ def walked(
         if near or potential == NEIGHBORS:
             show.update("neighbours")
             potential = NEIGHBORS
-        options: dict[str, Any] = {"weights": weights}
+        options: dict[str, Any] = {"weights": weights, "mesh": mesh}
         if potential == NEIGHBORS:
             options |= {"num_neighbors": near, "room": _room(memory, x.shape, near, chosen_basis, likelihood)}
         target = Target(chosen_basis, likelihood, x, observations, potential, **options)

@@ -8,7 +8,9 @@ The residual has the covariance R = r − ψᵀψ, formed from the same rounded 
 which are R_{x𝒩}(R_{𝒩𝒩} + W⁻¹)⁻¹ and the variance that is left, without an infinite W⁻¹.
 
 Each input has its own small system: batches of them, in threads, with LAPACK on the host, because batches of
-factorisations can block XLA's threads on a CPU for good; on an accelerator in one compiled program.
+factorisations can block XLA's threads on a CPU for good; on an accelerator in one compiled program. With a mesh each
+of its devices has some inputs of every batch: all of their systems on accelerators, and the covariances on devices of a
+CPU, whose LAPACK is the host's.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Bool, Float, Int
 
 from kosambi._core.linalg import host_blocks, one_blas_thread
+from kosambi._core.meshes import of_rows
 from kosambi._core.precision import compiled, lift
 from kosambi._core.room import MOST_THREADS, USUAL, Room
 from kosambi._core.threads import in_threads, platform
@@ -98,6 +102,7 @@ class LocalSystems:
         room: how much memory batches may take, and systems that are kept.
         keep: whether R_{𝒩𝒩} and R_{𝒩x} are held in memory once they are known, of as many inputs as fit: they do not
             depend on the precisions, and take longer than the rest.
+        mesh: devices that share the inputs.
     """
 
     def __init__(
@@ -109,8 +114,9 @@ class LocalSystems:
         index: Int[np.ndarray, "T m"],
         room: Room = USUAL,
         keep: bool = False,
+        mesh: Mesh | None = None,
     ) -> None:
-        self._rows, self._x, self._psi, self._index = rows, x, psi, index
+        self._mesh, self._rows, self._x, self._psi, self._index = mesh, rows, x, psi, index
         number, places = index.shape
         self._variance, self._left, self._is_needed = unexplained(prior, x, psi)
         self._rounding = _rounding(psi)
@@ -187,6 +193,10 @@ class LocalSystems:
         cut = int(np.sum(~self._is_needed[block]))
         return found._replace(variance=np.maximum(found.variance, 0.0), num_cut=cut, num_clipped=clipped)
 
+    @property
+    def _platform(self) -> str:
+        return platform() if self._mesh is None else self._mesh.devices.flat[0].platform
+
     def _solve(self, part: slice, near: np.ndarray, root: np.ndarray) -> tuple[Array, Array, Array]:
         """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch."""
         known = None if self._kept is None else self._kept.at(part)
@@ -195,12 +205,15 @@ class LocalSystems:
             return weights, removed, _mixed(weights, self._rows.psi, near)
         given = self._prior, self._rows.x[near], self._rows.psi[near]
         here = self._x[part], self._psi[part]
-        if self._kept is None and platform() != "cpu":
-            found = _on_device(*given, root, *here)
+        if self._kept is None and self._platform != "cpu":
+            if self._mesh is None:
+                found = _on_device(*given, root, *here)
+            else:
+                found = of_rows(self._mesh, _whole_systems, given[0], *given[1:], root, *here)
             # A system that rounding has left without a Cholesky factor, which an accelerator needs, is the host's.
             if np.all(np.isfinite(np.asarray(found[0]))):
                 return found
-        blocks = residual_blocks(*given, *here)
+        blocks = residual_blocks(*given, *here, self._mesh)
         if self._kept is not None:
             # Rounded as those that are kept, so that how many these are changes no digit.
             rounded = self._kept.put(part, *blocks)
@@ -227,21 +240,31 @@ def _batch_size(number: int, places: int, width: int, columns: int, room: Room) 
     return 2 ** int(np.log2(size))
 
 
-@compiled
-def _covariances(prior: AbstractPrior, near: Array, x: Array) -> tuple[Array, Array]:
+def _raw_covariances(prior: AbstractPrior, near: Array, x: Array) -> tuple[Array, Array]:
     """r among the neighbours of each input, and with it."""
     among = jax.vmap(lambda rows: prior.pairwise(rows, rows))(near)
     return among, jax.vmap(lambda rows, one: prior.pairwise(rows, one[None])[:, 0])(near, x)
 
 
+_covariances = compiled(_raw_covariances)
+
+
 def residual_blocks(
-    prior: AbstractPrior, near: np.ndarray, features: np.ndarray, x: np.ndarray, psi: np.ndarray
+    prior: AbstractPrior,
+    near: np.ndarray,
+    features: np.ndarray,
+    x: np.ndarray,
+    psi: np.ndarray,
+    mesh: Mesh | None = None,
 ) -> tuple[Float[np.ndarray, "T m m"], Float[np.ndarray, "T m"]]:
     """R_{𝒩𝒩} and R_{𝒩x} of one batch, from the inputs (T, m, D) and the features (T, m, M) of all neighbours."""
     rounding = _rounding(features)
     features, psi = features.astype(np.float64, copy=False), psi.astype(np.float64, copy=False)
-    with jax.enable_x64(True):
-        among, cross = _covariances(prior, near, x)
+    if mesh is None:
+        with jax.enable_x64(True):
+            among, cross = _covariances(prior, near, x)
+    else:
+        among, cross = of_rows(mesh, _raw_covariances, prior, near, x)
     gram = np.asarray(among) - features @ np.swapaxes(features, 1, 2)
     if rounding:
         # So that it stays positive definite.
@@ -292,11 +315,13 @@ def weights_of(gram: Array, toward: Array, root: Array) -> tuple[Float[Array, "T
     return weights, jnp.einsum("tk,tk->t", weights, toward)
 
 
-@compiled
-def _on_device(
+def _whole_systems(
     prior: AbstractPrior, near: Array, features: Array, root: Array, x: Array, psi: Array
 ) -> tuple[Array, Array, Array]:
-    """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch, in one program."""
+    """B, B R_{𝒩x}, and Σ_k B_k ψ_k of one batch, traceable."""
     gram, toward = systems_of(prior, near, features, x, psi)
     weights, removed = weights_of(gram, toward, root)
     return weights, removed, jnp.einsum("tk,tkm->tm", weights, features.astype(weights.dtype))
+
+
+_on_device = compiled(_whole_systems)

@@ -156,6 +156,7 @@ def fitted(
         "num_neighbors": "auto" if is_left_open else near,
         "num_particles": settings.n_samples,
         "progress": settings.progress,
+        "mesh": settings.mesh,
     }
     place = {"num_inducing": number} if points is None else {"inducing_points": points}
     start = settings.initial
@@ -173,7 +174,7 @@ def fitted(
             if near < len(rows.y)
             else of_all_rows(near, seconds)
         )
-    whole, posterior = posterior, posterior if is_plain else _without_padding(posterior, rows)
+    whole, posterior = posterior, posterior if is_plain else _without_padding(posterior, rows, settings.mesh)
     if (note := worse_than_constant(posterior)) is not None:
         warnings.warn(note, HyperparameterWarning, stacklevel=6)
     if model.report is not None and (draws := model.report.draws) is not None:
@@ -185,7 +186,7 @@ def fitted(
             options["weights"] = rows.weights if rows.has_weights else None
         asked: dict[str, Any] = {"num_inducing": number} if isinstance(number, int) else {}
         parts = average(key_average, draws, data.x, data.y, point=whole, **options, **asked).components
-        parts = parts if is_plain else tuple(_without_padding(part, rows) for part in parts)
+        parts = parts if is_plain else tuple(_without_padding(part, rows, settings.mesh) for part in parts)
         posterior = AveragedPosterior(posterior, parts, draws)
     return Fitted(posterior, model.report, memory)
 
@@ -232,8 +233,8 @@ def _num_neighbors(settings: Settings, likelihood: AbstractLikelihood, rows: Row
     if settings.potential not in ("auto", NEIGHBORS):
         return 0, False
     enough = enough_neighbors(len(rows.y), likelihood)
-    if enough >= len(rows.y) and not is_for_closed_form(settings.sampler):
-        # All rows leave nothing to draw with the sampler that was asked for.
+    if enough >= len(rows.y) and (settings.mesh is not None or not is_for_closed_form(settings.sampler)):
+        # All rows leave nothing to draw with the sampler that was asked for, and nothing to share out.
         enough = 0
     if settings.potential == NEIGHBORS:
         return enough or DEFAULT, True
@@ -251,7 +252,7 @@ def _at_most(asked: int, rows: Rows) -> int:
     return min(asked, distinct)
 
 
-def _without_padding(posterior: Posterior, rows: Rows) -> Posterior:
+def _without_padding(posterior: Posterior, rows: Rows, mesh: Any) -> Posterior:
     """The same draws with the data as they are."""
     old = posterior.target
     target = Target(
@@ -262,6 +263,7 @@ def _without_padding(posterior: Posterior, rows: Rows) -> Posterior:
         old.kind,
         weights=rows.weights if rows.has_weights else None,
         num_neighbors=None if old.num_neighbors is None else min(old.num_neighbors, len(rows.y)),
+        mesh=mesh,
     )
     stripped = Posterior(target, posterior.particles, posterior.report)
     stripped.selection = posterior.selection

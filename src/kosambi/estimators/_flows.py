@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from jaxtyping import Float
 from kosambi._core.checkpoints import Checkpoint, resumable
 from kosambi._core.groups import ALONE
 from kosambi._core.long_tables import frozen
+from kosambi._core.meshes import check_mesh
 from kosambi.errors import InputError
 from kosambi.estimators._fit import fitted
 from kosambi.estimators._inputs import standardised
@@ -23,8 +25,15 @@ from kosambi.estimators._source import SourceModel, asked_of, refuse_in_blocks, 
 from kosambi.estimators._units import input_units
 from kosambi.learning.memory import Memory
 from kosambi.likelihoods import AbstractLikelihood
+from kosambi.samplers.run import check_sampler
 from kosambi.sources import AbstractRowSource, ArraySource, Survey
 from kosambi.streaming import chosen, read, reported, why_not, without_use
+
+_WITHOUT_MESH = {
+    "checkpoint": "particles on several devices are not written down",
+    "max_memory": "what several devices hold is not planned",
+    "X": "rows of a source are read for one device; give them as arrays",
+}
 
 
 class RowModel(NamedTuple):
@@ -53,9 +62,12 @@ def fit_rows(
     model: RowModel,
     checkpoint: Any = None,
     max_memory: Any = None,
+    mesh: Any = None,
 ) -> None:
     """Learn from rows in memory; with a limit, from blocks of them where a fit of all would take more."""
+    check_for_mesh(mesh, estimator.sampler, checkpoint=checkpoint, max_memory=max_memory)
     settings, last = estimator._checked_settings(x), getattr(estimator, "posterior_", None)
+    settings = dataclasses.replace(settings, mesh=mesh)
     begins_at_last = estimator.warm_start and last is not None and last.target.x.shape[1] == x.shape[1]
     if begins_at_last and checkpoint is not None:
         raise InputError(
@@ -85,6 +97,17 @@ def fit_rows(
             if left := _in_memory(estimator, settings, x, weights, model, memory, begun):
                 reported(estimator.posterior_, left, num_rows=len(x))
     _finished(estimator)
+
+
+def check_for_mesh(mesh: Any, sampler: Any, **others: Any) -> None:
+    """Refuse a mesh that a fit has no use for, before anything is learned."""
+    if mesh is None:
+        return
+    check_mesh(mesh)
+    check_sampler(sampler)
+    for name, given in others.items():
+        if given is not None:
+            raise InputError(f"`mesh` cannot be given with `{name}`: {_WITHOUT_MESH[name]}. Leave out one of the two.")
 
 
 def fit_source(

@@ -67,6 +67,8 @@ class Settings:
     tie: tuple[str | tuple[str, ...], ...] = ()
     priors: Mapping[str, Any] | None = None
     """Of hyperparameters, as `fit_hyperparameters` has them."""
+    mesh: Any = None
+    """Devices that share rows and particles of the posterior."""
     is_centred: bool = True
     """Whether real observations are standardised, so that a prior mean of zero is theirs."""
 

@@ -90,6 +90,7 @@ def fitted_outputs(
         sampler=settings.sampler,
         num_particles=settings.n_samples,
         progress=settings.progress,
+        mesh=settings.mesh,
     )
     return posterior, report, units
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -82,11 +83,11 @@ class SeveralOutputs(AbstractEstimator):
             return super().sample_functions(X, n_samples, random_state)
         return self._drawn(X, n_samples, random_key(random_state, FUNCTIONS))
 
-    def _fit_outputs(self, X: Any, y: Any, sample_weight: Any, checkpoint: Any) -> None:
+    def _fit_outputs(self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, mesh: Any) -> None:
         x = validated(self, X, dtype=np.float64, ensure_min_samples=2)
         y = _as_outputs(y, x)
         weights = checked_weights(sample_weight, x)
-        settings = self._checked_settings(x)
+        settings = dataclasses.replace(self._checked_settings(x), mesh=mesh)
         _check_units(self, settings)
         if checkpoint is not None:
             raise InputError("`checkpoint` is for one output. Leave it out, or fit the columns of y one by one.")

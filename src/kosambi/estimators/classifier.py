@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from kosambi._core.checks import as_level
 from kosambi.errors import InputError
 from kosambi.estimators._base import AbstractEstimator
-from kosambi.estimators._flows import RowModel, SourceModels, fit_rows, fit_source
+from kosambi.estimators._flows import RowModel, SourceModels, check_for_mesh, fit_rows, fit_source
 from kosambi.estimators._inputs import checked_weights, validated
 from kosambi.estimators._more import refuse_source
 from kosambi.estimators._source import SourceModel, is_source
@@ -123,20 +123,29 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
         *,
         max_memory: int | str | None = None,
         checkpoint: Any = None,
+        mesh: Any = None,
     ) -> ProjectedLangevinClassifier:
         """Learn from rows of X (n, D) and labels y (n,), each counting `sample_weight` times.
 
         X may be a source from `kosambi.sources`, as for `ProjectedLangevinRegressor`, whose y has a number for each
-        class; so is `checkpoint`.
+        class; so are `checkpoint` and `mesh`.
         """
         if is_source(X, y, sample_weight):
             models = SourceModels(lambda found: self._source_model(X.labels, found), self._row_model)
+            check_for_mesh(mesh, self.sampler, X=X)
             fit_source(self, X, max_memory, None, models, checkpoint)
             return self
-        return self._fit_labels(X, y, sample_weight, None, checkpoint, max_memory)
+        return self._fit_labels(X, y, sample_weight, None, checkpoint, max_memory, mesh)
 
     def _fit_labels(
-        self, X: Any, y: Any, sample_weight: Any, classes: Any, checkpoint: Any = None, max_memory: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: Any,
+        checkpoint: Any = None,
+        max_memory: Any = None,
+        mesh: Any = None,
     ) -> ProjectedLangevinClassifier:
         """Learn from labels, of which there are `classes`, or those in y when None."""
         x, y = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
@@ -154,7 +163,7 @@ class ProjectedLangevinClassifier(ClassifierMixin, AbstractEstimator):
                 "classifier needs two at least; leave out the model, or add rows of another class."
             )
         model = RowModel(self._numbers(y), self._likelihood(number), (0.0, 1.0))
-        fit_rows(self, x, weights, model, checkpoint, max_memory)
+        fit_rows(self, x, weights, model, checkpoint, max_memory, mesh)
         return self
 
     def partial_fit(

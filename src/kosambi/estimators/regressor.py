@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kosambi.errors import InputError
 from kosambi.estimators._base import COVARIANCE, AbstractEstimator, random_key
-from kosambi.estimators._flows import RowModel, SourceModels, fit_rows, fit_source
+from kosambi.estimators._flows import RowModel, SourceModels, check_for_mesh, fit_rows, fit_source
 from kosambi.estimators._inputs import check_units, checked_weights, for_equal_observations, validated
 from kosambi.estimators._models import as_likelihood, in_units
 from kosambi.estimators._more import refuse_source
@@ -141,6 +141,7 @@ class ProjectedLangevinRegressor(RegressorMixin, SeveralOutputs, AbstractEstimat
         *,
         max_memory: int | str | None = None,
         checkpoint: Any = None,
+        mesh: Any = None,
     ) -> ProjectedLangevinRegressor:
         """Learn from rows of X (n, D) and y (n,), or (n, P) for P outputs, each counting `sample_weight` times.
 
@@ -158,6 +159,10 @@ class ProjectedLangevinRegressor(RegressorMixin, SeveralOutputs, AbstractEstimat
         a crash, a kill or Ctrl-C the same call goes on from there, and ends with the same numbers, bit for bit on the
         same machine. The folder is removed at the end; one of another fit is refused. So it is with a source, whose
         passes go on where they were; of several processes each has a folder of its own inside.
+
+        `mesh`, from `kosambi.parallel.mesh`, has the devices that share rows and particles of the posterior; see
+        `kosambi.infer`. Hyperparameters are learned on one of them. Rows of a source, `max_memory` and `checkpoint`
+        cannot be had with it.
         """
         likelihood = as_likelihood(self.likelihood)
         if is_source(X, y, sample_weight):
@@ -166,19 +171,21 @@ class ProjectedLangevinRegressor(RegressorMixin, SeveralOutputs, AbstractEstimat
                 lambda found: self._source_model(likelihood, found),
                 lambda _, y, weights: self._row_model(likelihood, y, weights),
             )
+            check_for_mesh(mesh, self.sampler, X=X)
             fit_source(self, X, max_memory, likelihood.check, models, checkpoint)
             self._forget_outputs()
             return self
         if is_matrix(y):
             if max_memory is not None:
                 raise InputError("`max_memory` is for one output. Leave it out, or fit one column of y at a time.")
-            self._fit_outputs(X, y, sample_weight, checkpoint)
+            check_for_mesh(mesh, self.sampler)
+            self._fit_outputs(X, y, sample_weight, checkpoint, mesh)
             return self
         x, y = validated(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=True)
         weights = checked_weights(sample_weight, x)
         self._check_likelihood(likelihood)
         model = self._row_model(likelihood, np.asarray(likelihood.check(y)), weights)
-        fit_rows(self, x, weights, model, checkpoint, max_memory)
+        fit_rows(self, x, weights, model, checkpoint, max_memory, mesh)
         self._forget_outputs()
         return self
 

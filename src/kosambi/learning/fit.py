@@ -47,8 +47,8 @@ from kosambi.learning.without_points import WithoutPoints
 from kosambi.likelihoods import AbstractLikelihood
 from kosambi.outputs.stacking import as_rows, is_matrix
 from kosambi.priors import AbstractPrior, GaussianProcess
+from kosambi.target.checks import as_weights, check_length
 from kosambi.target.evidence import check_density
-from kosambi.target.target import as_weights, check_length
 
 METHODS = ("evidence", "paper")
 NUM_RESTARTS = 2

@@ -44,7 +44,7 @@ from kosambi.learning.selected import Selection
 from kosambi.learning.sizes import SMALLEST, by_variance, ladder, rounded_up
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
 from kosambi.priors import AbstractPrior, GaussianProcess
-from kosambi.target.target import as_weights, check_length
+from kosambi.target.checks import as_weights, check_length
 
 TOLERANCE = 0.015
 """Nats per observation that more points may gain before they are worth taking."""

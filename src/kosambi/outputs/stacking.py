@@ -11,8 +11,8 @@ from kosambi._core.checks import as_count, as_float_array, as_inputs
 from kosambi._core.types import ArrayLike
 from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.target.checks import as_weights
 from kosambi.target.neighbors import NEIGHBORS
-from kosambi.target.target import as_weights
 
 
 class Cells(NamedTuple):

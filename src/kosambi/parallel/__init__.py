@@ -5,6 +5,8 @@
 
 Every device has some rows and some particles. A potential and its gradient are sums over rows, D(w) = Σ_n c_n(ψ_nᵀw):
 each device sums over its own, and sums of (J, M) numbers are added over the devices that have the same particles.
+What is computed of rows before there are particles (features, the least squares of Gaussian noise, near rows) is shared
+out among all of them by `Target`.
 `initialize` and `distributed` are for rows that several processes, on several machines, read and add up.
 """
 

@@ -10,10 +10,8 @@ import numpy as np
 from jax.sharding import Mesh
 
 from kosambi._core.checks import as_count
+from kosambi._core.meshes import PARTICLES, ROWS
 from kosambi.errors import InputError
-
-ROWS, PARTICLES = "rows", "particles"
-"""Names of the axes."""
 
 
 def mesh(rows: int | None = None, particles: int = 1, devices: Sequence[Any] | None = None) -> Mesh:
@@ -38,10 +36,3 @@ def mesh(rows: int | None = None, particles: int = 1, devices: Sequence[Any] | N
             "for fewer parts."
         )
     return Mesh(np.array(found[: rows * particles]).reshape(rows, particles), (ROWS, PARTICLES))
-
-
-def check_mesh(value: object) -> Mesh:
-    """A mesh with the two axes, or an error."""
-    if isinstance(value, Mesh) and value.axis_names == (ROWS, PARTICLES):
-        return value
-    raise InputError(f"`mesh` must come from `kosambi.parallel.mesh(...)`. Got {value!r}.")

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Float
 
 from kosambi._core.precision import compiled
 from kosambi._core.types import Array, Key
 from kosambi.basis import InducingBasis, NystromBasis, RitzBasis
+from kosambi.parallel.terms import spread
 from kosambi.samplers.segments import AbstractDynamics, Path, path_at
 from kosambi.target import Target
 from kosambi.target.data_terms import AbstractDataTerm
@@ -55,8 +57,8 @@ class Diffusion(AbstractDynamics):
 
     def products(self, shape: tuple[int, ...]) -> int:
         """N·J·M."""
-        # A quadratic needs M rows.
-        psi: Array | None = getattr(self.term, "psi", None)
+        # A quadratic needs M rows; those of a mesh are in a term of their own.
+        psi: Array | None = getattr(getattr(self.term, "term", self.term), "psi", None)
         num_rows = shape[1] if psi is None else psi.shape[0]
         return int(num_rows * np.prod(shape))
 
@@ -71,8 +73,8 @@ def multiply(a: Array, matrix: Float[Array, "M L"]) -> Array:
     return a @ matrix if a.ndim == 2 else jnp.moveaxis(jnp.moveaxis(a, 2, 1) @ matrix, 1, 2)
 
 
-def of_target(target: Target, preconditioned: bool | None) -> Diffusion:
-    """The diffusion of a target; None preconditions inducing functions only."""
+def of_target(target: Target, preconditioned: bool | None, mesh: Mesh | None = None) -> Diffusion:
+    """The diffusion of a target, with its rows on the devices of a mesh; None preconditions inducing functions only."""
     basis = target.basis
     if preconditioned is None:
         preconditioned = isinstance(basis, InducingBasis)
@@ -84,7 +86,8 @@ def of_target(target: Target, preconditioned: bool | None) -> Diffusion:
         root, inverse = (vectors * deviations) @ vectors.T, (vectors / deviations) @ vectors.T
     diagonal = isinstance(basis, NystromBasis | RitzBasis)
     # It stays where it was made: ψ is what is largest of all, and every step needs it there.
-    return _assemble(target.term, target.inverse_root, root, inverse, diagonal)
+    term = target.term if mesh is None else spread(target.term, mesh)
+    return _assemble(term, target.inverse_root, root, inverse, diagonal)
 
 
 @compiled
@@ -117,14 +120,23 @@ def whitened(diffusion: Diffusion, u: Array) -> Float[Array, "J K"]:
     return multiply(_from_coordinates(diffusion, u), diffusion.whitener).reshape(u.shape[0], -1)
 
 
-@compiled
 def stable_limit(diffusion: Diffusion, u: Array) -> Array:
     """2/λ_max of the curvature of V in the coordinates a, at one u."""
+    # On one device, also where those of a mesh have added up the curvature.
+    return _limit(np.asarray(_curvature(diffusion, u)))
+
+
+@compiled
+def _limit(curvature: Float[Array, "K K"]) -> Array:
+    return 2.0 / jnp.linalg.eigvalsh(curvature)[-1]
+
+
+@compiled
+def _curvature(diffusion: Diffusion, u: Array) -> Float[Array, "K K"]:
     a = _from_coordinates(diffusion, u[None])[0]
     precision = jnp.diag(diffusion.precision) if diffusion.precision.ndim == 1 else diffusion.precision
     latents = 1 if u.ndim == 1 else u.shape[1]
-    curvature = diffusion.term.curvature(a) + jnp.kron(precision, jnp.eye(latents, dtype=a.dtype))
-    return 2.0 / jnp.linalg.eigvalsh(curvature)[-1]
+    return diffusion.term.curvature(a) + jnp.kron(precision, jnp.eye(latents, dtype=a.dtype))
 
 
 @compiled

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Float
 
 from kosambi._core.checks import as_count, as_positive
@@ -21,6 +22,7 @@ from kosambi._core.precision import host_generator, lift, public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import DivergenceError, InputError, StepSizeWarning
+from kosambi.parallel.terms import placed_particles
 from kosambi.samplers import diffusion as _diffusion
 from kosambi.samplers import unadjusted
 from kosambi.samplers.base import AbstractSampler, Notes, as_initial, check_initial_shape
@@ -117,10 +119,11 @@ def run(
     clock: Clock,
     precision: Precision,
     stop: Interruption,
+    mesh: Mesh | None = None,
 ) -> tuple[Particles, Report]:
     """The start, the stable limit, and all steps in compiled segments."""
     start_key, mode_key, noise_key = jax.random.split(key, 3)
-    diffusion = _diffusion.of_target(target, sampler.preconditioned)
+    diffusion = _diffusion.of_target(target, sampler.preconditioned, mesh)
     progress.update("looking for the mode")
     modes = find_modes(mode_key, target)
     u = _start(start_key, target, initial, num_particles, modes)
@@ -130,8 +133,9 @@ def run(
     num_steps = _num_steps(sampler, step_size)
     notes = Notes()
     _check_step(step_size, stable, notes)
-    work: Diffusion = lift(diffusion, precision.dtype)
-    path = _diffusion.begin(work, lift(u, precision.dtype))
+    work: Diffusion = lift(diffusion, precision.dtype) if mesh is None else diffusion
+    begun_at = lift(u, precision.dtype) if mesh is None else placed_particles(u, mesh)
+    path = _diffusion.begin(work, begun_at)
 
     def check(energy: Array, done: int) -> None:
         _check_finite(energy, float(first), step_size, stable, done)
@@ -141,7 +145,7 @@ def run(
     path = done.path
     if stop.happened:
         notes.add(f"Interrupted after {int(path.step)} of {num_steps} steps: the particles are those of that moment.")
-    begun = np.asarray(_diffusion.whitened(work, lift(u, precision.dtype)), dtype=np.float64)
+    begun = np.asarray(_diffusion.whitened(work, begun_at), dtype=np.float64)
     # Each particle has its own start, so superchains are made for each coordinate by sorting the starts.
     starts = np.concatenate([begun, np.asarray(path.first_potential)[:, None]], axis=1)
     r_hats, sampled = unadjusted.r_hats_of(path, np.argsort(starts, axis=0, kind="stable"))

@@ -15,14 +15,15 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
 from kosambi._core.checks import as_count, check_key, is_traced
 from kosambi._core.linalg import one_blas_thread
-from kosambi._core.precision import host_generator, public
+from kosambi._core.meshes import PARTICLES, Spec, check_mesh, filled, put
+from kosambi._core.precision import compiled, host_generator, public
 from kosambi._core.progress import Clock, Interruption, Progress
 from kosambi._core.types import Array, ArrayLike, Key
 from kosambi.errors import InputError
-from kosambi.parallel.meshes import check_mesh
 from kosambi.parallel.terms import check_term
 from kosambi.samplers import euler_maruyama, stochastic_gradient, tempering
 from kosambi.samplers import markov as _markov
@@ -114,8 +115,9 @@ def sample(
         progress: whether to show a progress line; None shows it on a terminal.
         on_interrupt: "raise" lets the `KeyboardInterrupt` of Ctrl-C pass. "return" returns the particles as they are
             then, with a report that says so; an interruption before there are any is raised in either case.
-        mesh: from `kosambi.parallel.mesh`: rows and particles on several devices, for `MALA`, `HMC` and samplers of
-            your own. Draws are the same on every mesh but for rounding.
+        mesh: from `kosambi.parallel.mesh`: rows and particles on several devices, for closed forms, `MALA`, `HMC`,
+            `EulerMaruyama` and samplers of your own. Draws are the same on every mesh but for rounding. Give it to
+            `Target` as well, for what is computed of rows before there are particles; `infer` does.
 
     Returns:
         `Particles` with `coordinates` (J, M), and a `Report`. A run that has not converged warns, and so does one that
@@ -156,10 +158,10 @@ def sample(
     clock, stop = Clock(), Interruption(on_interrupt)
     with Progress(progress) as display, one_blas_thread(target.basis.size), digits.entered():
         if isinstance(chosen, Exact):
-            particles, report = draw_exactly(key, target, num_particles, clock)
+            particles, report = draw_exactly(key, target, num_particles, clock, mesh)
         elif isinstance(chosen, EulerMaruyama):
             particles, report = euler_maruyama.run(
-                key, target, chosen, start, num_particles, display, clock, digits, stop
+                key, target, chosen, start, num_particles, display, clock, digits, stop, mesh
             )
         elif isinstance(chosen, StochasticGradient):
             particles, report = stochastic_gradient.run(
@@ -186,14 +188,20 @@ def sample(
 
 def _check_for_mesh(sampler: AbstractSampler, target: Target, precision: Precision) -> None:
     """Refuse what does not run on several devices."""
-    if not isinstance(sampler, AbstractMarkovSampler):
-        raise InputError(
-            f"`mesh` is for steps of `MALA`, `HMC` or a sampler of your own. `{type(sampler).__name__}` runs on one "
-            "device. Leave out `mesh`, or choose the sampler."
-        )
+    check_sampler(sampler)
     if not precision.is_double:
         raise InputError(f'`mesh` works in float64. Leave out `precision="{precision.name}"`.')
     check_term(target.term)
+
+
+def check_sampler(sampler: object) -> None:
+    """Refuse a sampler, or the name of one, that does not run on several devices."""
+    kind = BY_NAME.get(sampler) if isinstance(sampler, str) else type(sampler)
+    if kind is not None and issubclass(kind, Tempering | StochasticGradient):
+        raise InputError(
+            f"`mesh` is for closed forms and for steps of `MALA`, `HMC`, `EulerMaruyama` or a sampler of your own. "
+            f"`{kind.__name__}` runs on one device. Leave out `mesh`, or choose the sampler."
+        )
 
 
 def _as_sampler(sampler: object, target: Target, may_temper: bool) -> AbstractSampler:
@@ -247,7 +255,9 @@ def _as_start(
     )
 
 
-def draw_exactly(key: Key, target: Target, num_particles: int, clock: Clock) -> tuple[Particles, Report]:
+def draw_exactly(
+    key: Key, target: Target, num_particles: int, clock: Clock, mesh: Mesh | None = None
+) -> tuple[Particles, Report]:
     """The posterior distribution of the coordinates, and draws from it."""
     if not Exact.applies_to(target):
         raise InputError(
@@ -257,7 +267,7 @@ def draw_exactly(key: Key, target: Target, num_particles: int, clock: Clock) -> 
     if isinstance(target.term, QuadraticTerm) and target.basis.size:
         found = _posterior(target.term)
         noise = host_generator(key).normal(size=(num_particles, found.mean.shape[0]))
-        w = found.mean + noise @ found.root.T
+        w = found.mean + (noise @ found.root.T if mesh is None else _coloured(mesh, noise, found.root))
         misfit = w @ target.term.root.T - target.term.aim
         energy = 0.5 * float(np.mean(np.sum(np.square(misfit), axis=1) + np.sum(np.square(w), axis=1)))
         energy += float(target.term.constant)
@@ -280,6 +290,17 @@ def draw_exactly(key: Key, target: Target, num_particles: int, clock: Clock) -> 
         r_hat_trace=np.ones(1),
     )
     return Particles.from_whitened(target, w, found), report
+
+
+def _coloured(mesh: Mesh, noise: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Deviations from the mean, those of each particle on its devices."""
+    own = put(filled(noise, mesh.shape[PARTICLES]), mesh, Spec(PARTICLES))
+    return np.asarray(_product(own, put(np.ascontiguousarray(root.T), mesh, Spec())))[: len(noise)]
+
+
+@compiled
+def _product(noise: Array, turned: Array) -> Array:
+    return noise @ turned
 
 
 def _posterior(term: QuadraticTerm) -> GaussianDistribution:

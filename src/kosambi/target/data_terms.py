@@ -176,8 +176,16 @@ class FactorisedTerm(AbstractDataTerm):
 
     def compose(self, matrix: Float[Array, "M L"]) -> AbstractDataTerm:
         """ψ·matrix in place of ψ."""
-        psi = self.psi @ matrix
-        return FactorisedTerm(self.likelihood, psi, self.y, self.offset, self.weights, self.deviation, self.rule)
+        return self.at_rows((self.psi @ matrix, *self.rows()[1:]))
+
+    def rows(self) -> tuple[Any, ...]:
+        """Everything that has an entry for each row, features first."""
+        return self.psi, self.y, self.offset, self.weights, self.deviation
+
+    def at_rows(self, rows: tuple[Any, ...]) -> FactorisedTerm:
+        """The term of other rows, given as `rows` has them."""
+        psi, y, offset, weights, deviation = rows
+        return FactorisedTerm(self.likelihood, psi, y, offset, weights, deviation, self.rule)
 
     def _latent(self, w: Array) -> Array:
         """f = m(x) + ψ(x)w, (J, N) or (J, N, C)."""
@@ -213,15 +221,16 @@ class FactorisedTerm(AbstractDataTerm):
 
     def _over_blocks(self, function: Callable[[FactorisedTerm], Any], w: Array, start: Any) -> Any:
         """The sum of `function` over blocks of rows."""
-
-        def part(pieces: tuple[Any, ...]) -> Any:
-            psi, y, offset, weights, deviation = pieces
-            return function(FactorisedTerm(self.likelihood, psi, y, offset, weights, deviation, self.rule))
-
         limit = MAX_LATENT_VALUES if self.rule is None else MAX_LATENT_VALUES_QUADRATURE
-        rows = (self.psi, self.y, self.offset, self.weights, self.deviation)
         values = w.shape[0] * self.likelihood.num_latents
-        return sum_over_rows(part, rows, values, limit, start, is_quadrature=self.rule is not None)
+        return sum_over_rows(
+            lambda pieces: function(self.at_rows(pieces)),
+            self.rows(),
+            values,
+            limit,
+            start,
+            is_quadrature=self.rule is not None,
+        )
 
 
 class JointTerm(AbstractDataTerm):

@@ -30,9 +30,9 @@ from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
 from kosambi.priors import AbstractPrior
 from kosambi.priors.base import evaluate_mean
+from kosambi.target.checks import as_weights
 from kosambi.target.data_terms import FactorisedTerm
 from kosambi.target.newton import curvature_factor, newton, starting_mode
-from kosambi.target.target import as_weights
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 

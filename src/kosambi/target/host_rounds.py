@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Float, Int
 
 from kosambi._core.linalg import all_blas_threads
@@ -33,13 +34,16 @@ class Data(NamedTuple):
     others: Int[np.ndarray, "N m"]
 
 
-def marginals_on_host(prior: AbstractPrior, data: Data, room: Room) -> Marginals:
-    """q of all rows, from systems that are kept as far as there is room; without coordinates from the others alone."""
+def marginals_on_host(prior: AbstractPrior, data: Data, room: Room, mesh: Mesh | None = None) -> Marginals:
+    """q of all rows, from systems that are kept as far as there is room; without coordinates from the others alone.
+
+    The covariances of the systems are computed by the devices of a `mesh`, if there is one.
+    """
     rows, size = Rows(data.x, data.psi, data.weights), data.psi.shape[1]
     room = room.now()
     own = room._replace(kept=room.kept // 2 if size else room.kept)
-    others = LocalSystems(prior, rows, data.x, data.psi, data.others, own, keep=True)
-    earlier = LocalSystems(prior, rows, data.x, data.psi, data.earlier, own, keep=True) if size else None
+    others = LocalSystems(prior, rows, data.x, data.psi, data.others, own, keep=True, mesh=mesh)
+    earlier = LocalSystems(prior, rows, data.x, data.psi, data.earlier, own, keep=True, mesh=mesh) if size else None
 
     def marginals(site: Site) -> tuple[np.ndarray, np.ndarray]:
         mode, factor = (np.zeros(0), np.zeros((0, 0))) if earlier is None else _coordinates(earlier, data, site)

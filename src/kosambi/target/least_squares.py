@@ -34,13 +34,24 @@ def quadratic_term(
 
     On the host where that is as fast: it runs once for a model, and would be compiled for each number of rows.
     """
+    return least_squares(psi, *gaussian_rows(likelihood, y, offset, weights, deviation))
+
+
+def gaussian_rows(
+    likelihood: Gaussian,
+    y: Float[np.ndarray, " N"],
+    offset: Float[np.ndarray, " N"],
+    weights: Float[np.ndarray, " N"] | None,
+    deviation: Float[np.ndarray, " N"] | None,
+) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"], float]:
+    """Error and precision of every row, and the constant: what `least_squares` asks for beside ψ."""
     weights = np.ones_like(y) if weights is None else weights
     precision = weights / np.square(np.asarray(likelihood.row_noise))
     noise = np.broadcast_to(np.asarray(likelihood.row_noise), y.shape)
     constant = float(np.sum(weights * (np.log(noise) + 0.5 * np.log(2.0 * np.pi))))
     if deviation is not None:
         constant += 0.5 * float(np.sum(precision * np.square(deviation)))
-    return least_squares(psi, y - offset, precision, constant)
+    return y - offset, precision, constant
 
 
 def least_squares(

@@ -23,10 +23,11 @@ from kosambi._core.precision import at_rest, public
 from kosambi._core.types import Array, ArrayLike
 from kosambi.errors import InputError
 from kosambi.likelihoods import AbstractLikelihood, Gaussian
+from kosambi.target.checks import as_weights, check_length
 from kosambi.target.data_terms import QuadraticTerm
 from kosambi.target.least_squares import least_squares, quadratic_term
 from kosambi.target.stream import RowFeatures, StreamFacts, features_of
-from kosambi.target.target import Target, as_weights, check_length
+from kosambi.target.target import Target
 
 
 class MoreRows(NamedTuple):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -269,16 +270,21 @@ def conditional_of(
 
 
 def features_at_rows(
-    basis: AbstractBasis, x: Float[np.ndarray, "N D"], num_neighbors: int, room: Room = USUAL
+    basis: AbstractBasis,
+    x: Float[np.ndarray, "N D"],
+    num_neighbors: int,
+    room: Room = USUAL,
+    features: Callable[[Array], Array] | None = None,
 ) -> Float[np.ndarray, "N M"]:
-    """Ψ as it is stored: in single precision where there is very much of it, unless all pairs of rows are more."""
+    """Ψ as it is stored, by `features` if given: in single precision where it is much, unless all pairs are more."""
+    features = basis.whitened_mean if features is None else features
     size = max(1, _FEATURES_AT_ONCE // max(1, basis.size))
     is_single = len(x) * basis.size > min(SINGLE_ABOVE, room.features // 8)
     if num_neighbors >= len(x) or (len(x) <= size and not is_single):
-        return np.asarray(basis.whitened_mean(x))
+        return np.asarray(features(x))
     found = np.empty((len(x), basis.size), dtype=np.float32 if is_single else np.float64)
     for part in host_blocks(len(x), size):
-        found[part] = basis.whitened_mean(x[part])
+        found[part] = features(x[part])
     return found
 
 

@@ -14,9 +14,11 @@ neighbours have seen it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Float, Int
 
 from kosambi._core.journal import recalled
@@ -33,6 +35,7 @@ from kosambi.target.data_terms import AbstractDataTerm
 from kosambi.target.host_rounds import Data
 from kosambi.target.least_squares import IN_BLOCKS, LeastSquares, least_squares
 from kosambi.target.marginal_term import marginal_term
+from kosambi.target.mesh_rows import MeshLeastSquares, features_on_mesh
 from kosambi.target.neighborhood import (
     Conditional,
     Neighborhood,
@@ -93,11 +96,18 @@ def neighbor_potential(
     num_neighbors: int,
     num_nodes: int | None,
     room: Room = USUAL,
+    mesh: Mesh | None = None,
 ) -> tuple[Neighborhood, AbstractDataTerm]:
     """The rows with their sites, and the data's part of the potential."""
     x, y = np.asarray(x), np.asarray(y)
+    if mesh is not None and num_neighbors >= len(y):
+        raise InputError(
+            f"With `num_neighbors={num_neighbors}` all {len(y)} rows are neighbours of each other: one matrix of all "
+            "pairs, which one device factorises. Leave out `mesh`, or take fewer neighbours."
+        )
     scales = neighborhood_scales(basis, x)
-    psi, mean = features_at_rows(basis, x, num_neighbors, room), np.array(at_rest(basis.prior.mean_at(x)))
+    features = basis.whitened_mean if mesh is None else functools.partial(features_on_mesh, mesh, basis)
+    psi, mean = features_at_rows(basis, x, num_neighbors, room, features), np.array(at_rest(basis.prior.mean_at(x)))
     counts = np.ones(len(y)) if weights is None else np.asarray(weights)
     if isinstance(likelihood, Gaussian):
         noise = np.square(np.broadcast_to(np.asarray(likelihood.row_noise), y.shape))
@@ -114,12 +124,13 @@ def neighbor_potential(
             # What searches have left behind.
             give_back()
         with one_blas_thread():
-            found = settled_sites(basis.prior, likelihood, data, room)
+            found = settled_sites(basis.prior, likelihood, data, room, mesh)
         del data, others
     site = Site(*map(np.asarray, found.site))
-    given = _Given(LocalSystems(basis.prior, Rows(x, psi, site.precision), x, psi, earlier, room), earlier, mean, site)
+    systems = LocalSystems(basis.prior, Rows(x, psi, site.precision), x, psi, earlier, room, mesh=mesh)
+    given = _Given(systems, earlier, mean, site)
     if isinstance(likelihood, Gaussian):
-        term: AbstractDataTerm = _quadratic(given, y, noise, counts)
+        term: AbstractDataTerm = _quadratic(given, y, noise, counts, mesh)
     else:
         term = _marginal(given, likelihood, y, weights, num_nodes)
     report = NeighborReport(given.num_cut, given.num_clipped, found.rounds, found.num_unsettled)
@@ -144,20 +155,24 @@ class _Given:
 
 
 def _quadratic(
-    given: _Given, y: Float[np.ndarray, " N"], noise: Float[np.ndarray, " N"], counts: Float[np.ndarray, " N"]
+    given: _Given,
+    y: Float[np.ndarray, " N"],
+    noise: Float[np.ndarray, " N"],
+    counts: Float[np.ndarray, " N"],
+    mesh: Mesh | None,
 ) -> AbstractDataTerm:
     """The least squares that Gaussian noise leaves; of many rows ψ̌ is never held as a whole."""
     precision = given.site.precision
     size = given.systems.num_features
     # w copies of one observation are one with variance σ²/w, and a factor.
     constant = 0.5 * float(np.sum(counts * np.log(2.0 * np.pi * noise)))
-    if len(y) * size <= IN_BLOCKS:
+    if mesh is None and len(y) * size <= IN_BLOCKS:
         whole = [(part, found) for part, found in given.blocks()]
         psi = np.concatenate([found.psi for _, found in whole])
         offset, variance = (np.concatenate([getattr(f, name) for _, f in whole]) for name in ("offset", "variance"))
         shrunk = 1.0 + precision * variance
         return least_squares(psi, y - offset, precision / shrunk, constant + 0.5 * float(np.sum(np.log(shrunk))))
-    rows = LeastSquares(size)
+    rows = LeastSquares(size) if mesh is None else MeshLeastSquares(mesh, size)
     for part, found in given.blocks():
         shrunk = 1.0 + precision[part] * found.variance
         constant += 0.5 * float(np.sum(np.log(shrunk)))

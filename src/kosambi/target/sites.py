@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Float
 
 from kosambi._core.journal import Steps
@@ -39,7 +40,13 @@ from kosambi.likelihoods import AbstractLikelihood
 from kosambi.likelihoods.marginals import Site
 from kosambi.likelihoods.quadrature import Rule
 from kosambi.priors import AbstractPrior
-from kosambi.target.device_rounds import DeviceRows, has_room, marginals_on_device, systems_on_device
+from kosambi.target.device_rounds import (
+    DeviceRows,
+    has_room,
+    marginals_on_device,
+    marginals_on_mesh,
+    systems_on_device,
+)
 from kosambi.target.host_rounds import Data, Marginals, marginals_on_host
 from kosambi.target.row_blocks import map_over_rows
 
@@ -75,9 +82,11 @@ class Settled(NamedTuple):
     num_unsettled: int
 
 
-def settled_sites(prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data, room: Room = USUAL) -> Settled:
+def settled_sites(
+    prior: AbstractPrior, likelihood: AbstractLikelihood, data: Data, room: Room = USUAL, mesh: Mesh | None = None
+) -> Settled:
     """Sites that agree with the q that follows from them."""
-    marginals = _remembered(_guarded_marginals(prior, data, room))
+    marginals = _remembered(_guarded_marginals(prior, data, room, mesh))
     if likelihood.is_convex:
         return _updated(likelihood, data, marginals, _first(likelihood, data))
     begun = _updated(likelihood, data, marginals, _first(likelihood, data), NEAR, FEW)
@@ -186,34 +195,37 @@ def _sites(likelihood: AbstractLikelihood, data: Data, mean: np.ndarray, varianc
     return Site(np.where(is_known, precision, 0.0), np.where(is_known, mean - pull, data.mean))
 
 
-def _guarded_marginals(prior: AbstractPrior, data: Data, room: Room) -> Marginals:
+def _guarded_marginals(prior: AbstractPrior, data: Data, room: Room, mesh: Mesh | None) -> Marginals:
     """On an accelerator where there is one with room, until systems come that its Cholesky factors cannot solve."""
-    on_device = _marginals_on_device(prior, data)
+    on_device = _marginals_on_device(prior, data, mesh)
     if on_device is None:
-        return marginals_on_host(prior, data, room)
+        return marginals_on_host(prior, data, room, mesh)
     chosen = [on_device]
 
     def marginals(site: Site) -> tuple[np.ndarray, np.ndarray]:
         found = chosen[0](site)
         if not all(np.all(np.isfinite(part)) for part in found):
-            chosen[0] = marginals_on_host(prior, data, room)
+            chosen[0] = marginals_on_host(prior, data, room, mesh)
             found = chosen[0](site)
         return found
 
     return marginals
 
 
-def _marginals_on_device(prior: AbstractPrior, data: Data) -> Marginals | None:
+def _marginals_on_device(prior: AbstractPrior, data: Data, mesh: Mesh | None) -> Marginals | None:
     """None where there is no accelerator, or no room."""
-    if not has_room(len(data.y), data.earlier.shape[1], data.psi.shape[1]):
+    if not has_room(len(data.y), data.earlier.shape[1], data.psi.shape[1], mesh):
         return None
     _, left, is_needed = unexplained(prior, data.x, data.psi)
     with jax.enable_x64(True):
         rows = DeviceRows(*map(jnp.asarray, (data.psi, data.mean, left, 1.0 * is_needed)))
         lifted, x = lift(prior), jnp.asarray(data.x)
-        earlier, others = (systems_on_device(lifted, x, rows.psi, index) for index in (data.earlier, data.others))
+        near = data.earlier, data.others
+        earlier, others = (systems_on_device(lifted, x, rows.psi, index, mesh) for index in near)
 
     def marginals(site: Site) -> tuple[np.ndarray, np.ndarray]:
+        if mesh is not None:
+            return marginals_on_mesh(mesh, rows, earlier, others, *map(np.asarray, site))
         with jax.enable_x64(True):
             mean, variance = marginals_on_device(rows, earlier, others, site.precision, site.location)
             return np.asarray(mean), np.asarray(variance)

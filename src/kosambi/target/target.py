@@ -12,6 +12,8 @@ coordinates w = L⁻¹u, where the prior is standard normal; `potential` and `gr
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -19,21 +21,21 @@ from jaxtyping import Float
 
 from kosambi._core.checks import as_float_array, as_inputs, check_finite, is_traced
 from kosambi._core.linalg import one_blas_thread
+from kosambi._core.meshes import check_mesh
 from kosambi._core.precision import Module, at_rest, compiled, public
 from kosambi._core.room import USUAL, Room
 from kosambi._core.types import Array, ArrayLike
 from kosambi.basis import AbstractBasis
 from kosambi.errors import InputError, NumericalError
 from kosambi.likelihoods import AbstractLikelihood, CustomJoint, Gaussian
+from kosambi.target.checks import as_weights, check_length, check_standardised
 from kosambi.target.data_terms import AbstractDataTerm, FactorisedTerm, JointTerm, data_value
 from kosambi.target.kinds import as_kind, as_number, better_kind
-from kosambi.target.least_squares import quadratic_term
+from kosambi.target.least_squares import gaussian_rows, least_squares
+from kosambi.target.mesh_rows import features_on_mesh, least_squares_on_mesh
 from kosambi.target.neighborhood import Neighborhood
 from kosambi.target.neighbors import NEIGHBORS, neighbor_potential
 from kosambi.target.stream import StreamFacts
-
-FARTHEST = 1e150
-"""Standard deviations of the noise, and weights, beyond which squares and sums are no numbers."""
 
 
 class Target(Module):
@@ -52,6 +54,8 @@ class Target(Module):
         num_neighbors: m, with potential="neighbors": how many near rows inform the residual at each; 30 when None, and
             at least N for all rows.
         room: what the arrays of neighbours may take of memory, as `infer(max_memory=...)` plans it.
+        mesh: from `kosambi.parallel.mesh`, devices among which the rows are shared out while their features, the least
+            squares that Gaussian noise leaves of them, and the systems of near rows are computed.
 
     >>> import numpy as np, kosambi as ko
     >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
@@ -87,9 +91,11 @@ class Target(Module):
         num_nodes: int | None = None,
         num_neighbors: int | None = None,
         room: Room = USUAL,
+        mesh: Any = None,
     ) -> None:
         self.basis, self.likelihood = _as_model(basis, likelihood)
         self.kind = as_kind(potential, basis, likelihood)
+        devices = None if mesh is None else check_mesh(mesh)
         self.x = as_inputs("x", x, basis.inducing_points.shape[1])
         if is_traced((basis, likelihood, self.x, y)):
             raise InputError(
@@ -112,25 +118,31 @@ class Target(Module):
             if isinstance(likelihood, Gaussian) and likelihood.num_rows is not None:
                 check_length("Gaussian(noise=...)", likelihood.row_noise, self.x)
             if isinstance(likelihood, Gaussian):
-                _check_standardised(likelihood, self.y - offset, self.weights)
+                check_standardised(likelihood, self.y - offset, self.weights)
             if number is not None:
                 self.neighborhood, self.term = neighbor_potential(
-                    basis, likelihood, self.x, self.y, self.weights, number, num_nodes, room
+                    basis, likelihood, self.x, self.y, self.weights, number, num_nodes, room, devices
                 )
                 return
-            psi = basis.whitened_mean(self.x)
             deviation = np.sqrt(basis.residual_variance(self.x)) if self.kind == "optimal" else None
+            if isinstance(likelihood, Gaussian):
+                rows = gaussian_rows(likelihood, self.y, offset, self.weights, deviation)
+                if devices is None:
+                    self.term = at_rest(least_squares(basis.whitened_mean(self.x), *rows))
+                else:
+                    self.term = least_squares_on_mesh(devices, basis, self.x, *rows)
+                return
             if isinstance(likelihood, CustomJoint):
-                if weights is not None:
+                if weights is not None or devices is not None:
+                    name = "weights" if weights is not None else "mesh"
                     raise InputError(
-                        "`CustomJoint` does not split over data, so `weights` have no meaning. Leave them out."
+                        f"`CustomJoint` does not split over data, so `{name}` has no meaning. Leave it out."
                     )
-                self.term = JointTerm(likelihood, psi, self.y, offset)
-            elif isinstance(likelihood, Gaussian):
-                self.term = at_rest(quadratic_term(likelihood, psi, self.y, offset, self.weights, deviation))
-            else:
-                rule = None if deviation is None else likelihood.rule(deviation, num_nodes)
-                self.term = FactorisedTerm(likelihood, psi, self.y, offset, self.weights, deviation, rule)
+                self.term = JointTerm(likelihood, basis.whitened_mean(self.x), self.y, offset)
+                return
+            psi = basis.whitened_mean(self.x) if devices is None else features_on_mesh(devices, basis, self.x)
+            rule = None if deviation is None else likelihood.rule(deviation, num_nodes)
+            self.term = FactorisedTerm(likelihood, psi, self.y, offset, self.weights, deviation, rule)
 
     @property
     def num_nodes(self) -> int:
@@ -303,43 +315,3 @@ def _as_model(basis: object, likelihood: object) -> tuple[AbstractBasis, Abstrac
             "A cost of your own is `Custom(cost)`."
         )
     return basis, likelihood
-
-
-def check_length(name: str, values: Array, x: Array) -> None:
-    """Refuse numbers that are not one per row of x."""
-    if values.shape[0] != x.shape[0]:
-        raise InputError(f"`{name}` has {values.shape[0]} entries for {x.shape[0]} rows of x. Give one for each row.")
-
-
-def _check_standardised(
-    likelihood: Gaussian, error: Float[np.ndarray, " N"], weights: Float[np.ndarray, " N"] | None
-) -> None:
-    """Refuse observations whose squared distance from the prior mean, in units of the noise, is no number."""
-    with np.errstate(all="ignore"):
-        times = 1.0 if weights is None else weights
-        distance = np.abs(error) / np.asarray(likelihood.row_noise) * np.sqrt(times)
-        precision = times * np.square(1.0 / np.asarray(likelihood.row_noise))
-    is_wrong = ~(distance < FARTHEST)
-    if is_wrong.any() or not np.all(np.isfinite(precision)):
-        row, noise = int(np.argmax(is_wrong)), float(np.min(likelihood.row_noise))
-        raise InputError(
-            f"`y` lies {distance[row]:.2g} standard deviations of the noise from the prior mean in row {row}, with a "
-            f"noise of {noise:.2g}: its square cannot be represented. Correct this row, rescale y and the noise, or "
-            "give a larger noise."
-        )
-
-
-def as_weights(weights: ArrayLike, x: Array) -> Float[Array, " N"]:
-    """Checked counts of the data, (N,)."""
-    array = as_float_array("weights", weights)
-    if array.shape != (x.shape[0],):
-        raise InputError(f"`weights` must have shape ({x.shape[0]},), one per row of x. Got shape {array.shape}.")
-    if not is_traced(array) and (not np.all(np.isfinite(array)) or np.any(array < 0)):
-        raise InputError("`weights` must be finite and not negative. Clip them at zero, or drop those rows.")
-    if not is_traced(array) and np.any(array > FARTHEST):
-        row = int(np.argmax(array))
-        raise InputError(
-            f"`weights` has {array[row]:.2g} in row {row}, and sums of such weights cannot be represented. A weight "
-            "says how often a row counts: correct this one."
-        )
-    return array
