@@ -153,7 +153,7 @@ def test_rows_that_are_held_go_on_with_the_memory_that_there_was(name, cut, tmp_
     assert is_same(found(model.fit(source, max_memory="3GB", checkpoint=place)), truth)
     total, number = cut.count, len(looks)
     assert number
-    for most in np.unique(np.linspace(1, total - 1, 4 if name == "gaussian" else 8).astype(int)):
+    for most in np.unique(np.linspace(1, total - 1, 8)[[2, 5] if name == "gaussian" else ...].astype(int)):
         cut.begin(int(most))
         looks.clear()
         with pytest.raises(Stop):

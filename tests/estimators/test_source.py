@@ -42,7 +42,9 @@ def test_a_source_is_learned_from_as_the_same_rows_are(likelihood):
 @pytest.mark.parametrize(
     "options", [{"n_neighbors": 8, "n_inducing": 10}, {"n_inducing": "auto"}], ids=["near", "open"]
 )
-@pytest.mark.parametrize("weights", [None, np.arange(300) % 3.0], ids=["", "weights"])
+@pytest.mark.parametrize(
+    "weights", [None, pytest.param(np.arange(300) % 3.0, marks=pytest.mark.slow)], ids=["", "weights"]
+)
 def test_rows_that_are_held_are_learned_from_as_arrays_are(options, weights):
     model, plain = (ko.ProjectedLangevinRegressor(hyperparameters="evidence", n_samples=10, **options) for _ in "ab")
     whole = (X[:300], Y[:300]) if weights is None else (X[:300], Y[:300], weights)

@@ -68,7 +68,6 @@ def wrong(points, values, slopes):
 @pytest.mark.parametrize(
     ("kind", "rounds"),
     [
-        ("wrong surrogate", 4),
         pytest.param("wrong surrogate", 12, marks=pytest.mark.slow),
         pytest.param("surrogate", 12, marks=pytest.mark.slow),
         pytest.param("none", 12, marks=pytest.mark.slow),

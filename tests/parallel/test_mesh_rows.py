@@ -69,7 +69,7 @@ def test_rows_that_are_no_numbers_are_named():
         ko.Target(basis, ko.likelihoods.Bernoulli(), x, (F > 0) * 1.0, mesh=mesh())
 
 
-@pytest.mark.parametrize(("number", "link"), [(53, "logit"), (5, "probit")])
+@pytest.mark.parametrize(("number", "link"), [(53, "logit"), pytest.param(5, "probit", marks=pytest.mark.slow)])
 def test_rows_that_fill_up_change_nothing(number, link):
     """Neither where weights are inside an integral, nor where a closed form knows none."""
     x, y = X[:number], (F[:number] > 0) * 1.0

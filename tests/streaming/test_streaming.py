@@ -87,7 +87,12 @@ def potentials(name, potential, block_rows=256):
 
 
 @pytest.mark.parametrize(
-    ("name", "potential"), [("bernoulli", "optimal"), ("student_t", "projected"), ("categorical", "projected")]
+    ("name", "potential"),
+    [
+        ("bernoulli", "optimal"),
+        pytest.param("student_t", "projected", marks=pytest.mark.slow),
+        ("categorical", "projected"),
+    ],
 )
 def test_sums_over_a_stream_are_those_in_memory_for_any_blocks(name, potential):
     for block_rows in (128, 1024):

@@ -230,7 +230,7 @@ def test_features_in_single_precision(monkeypatch):
     assert np.max(np.abs(np.sqrt(found[0].variance) / deviation - 1.0)) < 0.05
 
 
-@pytest.mark.parametrize("name", ["gaussian", "logit", "heavy"])
+@pytest.mark.parametrize("name", ["gaussian", "logit", pytest.param("heavy", marks=pytest.mark.slow)])
 def test_how_much_memory_there_is_changes_no_digit_that_matters(name, monkeypatch):
     """Blocks of 16 rows, systems one by one, of which eight, or none, are kept, and sums over blocks."""
     likelihood, y = (lk.Gaussian(0.2), Y) if name == "gaussian" else LIKELIHOODS[name]
