@@ -114,7 +114,7 @@ without_fit(fit)
 """,
 }
 # Both signals, with and without Python running.
-QUICK = ("writing", "code that lets no Python run")
+QUICK = ("writing",)
 # Inside the fit, whose checkpoint is kept.
 KEPT = ("compile", "search", "choice of points", "sampling")
 

@@ -52,6 +52,7 @@ def test_many_maps_are_dropped_and_results_stay(tally, monkeypatch):
     assert tally.since_drop >= 1
 
 
+@pytest.mark.slow
 def test_programs_are_dropped_where_maps_cannot_be_counted(tally, monkeypatch):
     monkeypatch.setattr(programs, "LOOK_EVERY", 1)
     monkeypatch.setattr(programs, "MAX_PROGRAMS", 2)

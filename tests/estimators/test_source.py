@@ -63,6 +63,7 @@ def labelled():
     return y, lambda: ko.ProjectedLangevinClassifier(**options)
 
 
+@pytest.mark.slow
 def test_labels_of_rows_that_are_held():
     y, new = labelled()
     model, plain = new().fit(ArraySource(X[:120], y)), new().fit(X[:120], y)

@@ -52,6 +52,7 @@ def test_the_score_is_that_of_dense_predictions_given_all_sites():
     assert found.score == found.before > found.constant
 
 
+@pytest.mark.slow
 def test_noise_that_is_far_off_is_repaired():
     y = noisy(lk.StudentT(3.0, 0.3))
     found = told(lk.StudentT(30.0, 0.02), y)

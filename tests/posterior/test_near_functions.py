@@ -76,6 +76,7 @@ def test_joint_distribution_and_its_power():
     np.testing.assert_allclose(p.variance, np.diag(covariance), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_draws_of_a_process_with_features():
     posterior = posterior_of(PROCESS, draws=400)
     values = posterior.functions(jax.random.key(1))(NEW)

@@ -283,6 +283,7 @@ def test_it_is_taken_where_many_points_are_not_enough(asked, monkeypatch):
     np.testing.assert_allclose(posterior.predict(NEW).mean, other.predict(NEW).mean, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_estimator_takes_it_and_no_points_may_be_asked_for(monkeypatch):
     monkeypatch.setattr(num_neighbors, "PROCESS_FROM", 40)
     model = ko.ProjectedLangevinRegressor(n_inducing="all").fit(X, Y)
