@@ -79,10 +79,13 @@ def features_of(basis: AbstractBasis, x: Float[np.ndarray, "n D"]) -> RowFeature
     known = basis.explained_on_host(x)
     if known is not None:
         return RowFeatures(known.psi, offset, np.maximum(known.residual, 0.0), known.variance)
-    psi = _features_on_device(basis, x)
+    psi, residual = _features_on_device(basis, x), np.asarray(basis.residual_variance(x))
     if is_for_host(psi.size):
         psi = np.asarray(psi)
-    return RowFeatures(psi, offset, np.asarray(basis.residual_variance(x)), np.asarray(basis.prior.variance(x)))
+    if not np.all(np.isfinite(residual)):
+        # Says at which row.
+        basis.whitened_mean(x)
+    return RowFeatures(psi, offset, residual, np.asarray(basis.prior.variance(x)))
 
 
 @compiled
